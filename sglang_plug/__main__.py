@@ -1,0 +1,21 @@
+"""The `sglang-plug` command: answers `--version` at once, hands everything else to `cli.app`."""
+
+from __future__ import annotations
+
+import sys
+
+from sglang_plug import __version__
+
+
+def main() -> None:
+    """Run the command line. Never returns."""
+    if sys.argv[1:] in (["--version"], ["-V"]):  # a bare answer must not pay for typer
+        print(f"sglang-plug {__version__}")  # noqa: T201
+        raise SystemExit(0)
+    from sglang_plug.cli.app import run
+
+    raise SystemExit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

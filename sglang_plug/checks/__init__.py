@@ -1,0 +1,1 @@
+"""Rules over installed plugins (doctor) and over sources (check): one finding model, one table, one runner."""

@@ -1,0 +1,137 @@
+"""The command table and the outermost frame: loads a command's module only when it is called, turns errors into words and exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import tempfile
+import traceback
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from sglang_plug import __version__
+from sglang_plug.errors import SglangPlugError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+EXIT_UNEXPECTED = 3
+EXIT_INTERRUPTED = 130
+
+
+class Entry(NamedTuple):
+    """One command: the module that holds `app`, a typer app, and its line in `--help`."""
+
+    module: str
+    help: str
+
+
+COMMANDS: dict[str, Entry] = {
+    "new-platform": Entry("new_platform", "Scaffold a hardware platform plugin."),
+    "new-hook": Entry("new_hook", "Scaffold a hook plugin, or add a hook to a package."),
+    "doctor": Entry("doctor", "Find what is wrong with the installed plugins, and why."),
+    "resolve": Entry("resolve", "Show which platform will be used here, and the way to it."),
+    "serve": Entry("serve", "Check first, then launch SGLang (or the stand-in engine)."),
+    "hooks": Entry("hooks", "Show which recorded hooks fired, where and how often."),
+    "check": Entry("check", "Lint a plugin's source against SGLang releases, without installing any."),
+    "contract": Entry("contract", "Show what each SGLang release expects of a plugin."),
+    "list": Entry("list", "List the plugins of this environment, from metadata alone."),
+    "explain": Entry("explain", "Print the page of a rule."),
+}
+
+
+class LazyGroup(TyperGroup):
+    """A group whose commands are imported only when they run, so that `--help` and completion stay fast."""
+
+    _listing = False
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self._listing = True  # names and lines are enough: nothing is imported
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self._listing = False
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        if self._listing:
+            return TyperCommand(cmd_name, help=entry.help, short_help=entry.help)
+        module = importlib.import_module(f"sglang_plug.cli.{entry.module}")
+        command = typer.main.get_command(module.app)
+        command.name = cmd_name
+        return command
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, n=2)
+            raise UsageError(
+                f"no such command: {args[0]}",
+                hint=f"did you mean {' or '.join(f'`sglang-plug {name}`' for name in near)}?" if near else "see `sglang-plug --help`",
+            )
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    name="sglang-plug",
+    no_args_is_help=True,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="The toolchain for people who extend SGLang from outside its tree.",
+)
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", "-V", help="Print the version and exit.", is_eager=True),
+) -> None:
+    if version:
+        typer.echo(f"sglang-plug {__version__}")
+        raise typer.Exit
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run one command and return its exit status: 0 clean, 1 findings or a user's error, 2 usage, 3 unexpected, 130 interrupted."""
+    command = typer.main.get_command(app)
+    try:
+        status = command.main(args=list(argv), prog_name="sglang-plug", standalone_mode=False)
+    except SglangPlugError as exc:
+        from sglang_plug.report.text import print_error
+
+        print_error(exc)
+        return exc.exit_code
+    except typer.Exit as exc:
+        return exc.exit_code
+    except typer.Abort:
+        return EXIT_INTERRUPTED
+    except typer.TyperException as exc:
+        exc.show()  # type: ignore[attr-defined] # a usage error: its own line, the usage, and where the help is
+        return exc.exit_code
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as exc:  # noqa: BLE001 - the last frame: a defect of ours becomes a log file, never a traceback
+        return _unexpected(exc)
+    return status if isinstance(status, int) else 0
+
+
+def _unexpected(exc: BaseException) -> int:
+    with tempfile.NamedTemporaryFile("w", prefix="sglang-plug-", suffix=".log", delete=False) as log:
+        log.write("".join(traceback.format_exception(exc)))
+    print(  # noqa: T201
+        f"error: unexpected {type(exc).__name__}: {exc}\nhint: this is a defect of sglang-plug; please report it with {log.name}",
+        file=sys.stderr,
+    )
+    return EXIT_UNEXPECTED
