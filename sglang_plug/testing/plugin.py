@@ -1,0 +1,1 @@
+"""The pytest plugin for plugin authors: inert unless one of its fixtures is used."""
