@@ -57,7 +57,7 @@ def imported(name: str, path: Path, known: dict[str, Path]) -> set[str]:
 def floor(name: str) -> int:
     """Return the index of the floor that a module stands on."""
     for index, members in enumerate(FLOORS):
-        if name in members or name.split(".")[0] in members and name != "report.escape":
+        if name in members or (name.split(".", maxsplit=1)[0] in members and name != "report.escape"):
             return index
     return -1  # the package's face: below everything
 
