@@ -40,6 +40,7 @@ COMMANDS: dict[str, Entry] = {
     "contract": Entry("contract", "Show what each SGLang release expects of a plugin."),
     "list": Entry("list", "List the plugins of this environment, from metadata alone."),
     "explain": Entry("explain", "Print the page of a rule."),
+    "completion": Entry("completion", "Print the completion script of a shell."),
 }
 
 

@@ -1,0 +1,106 @@
+"""`sglang-plug completion SHELL`: the completion script, made from the commands themselves."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import typer
+
+from sglang_plug.report.completion import Command, Option, render
+
+app = typer.Typer(rich_markup_mode=None)
+
+Shell = Literal["bash", "zsh", "fish", "powershell"]
+
+#: Options whose values are live: the kind of value, as `sglang-plug __values KIND PREFIX` knows it, or `files`.
+OPTION_KINDS = {
+    "--allow": "codes",
+    "--baseline": "files",
+    "--hook": "targets",
+    "--ignore": "codes",
+    "--into": "files",
+    "--method": "methods",
+    "--model-path": "files",
+    "--output": "files",
+    "--platform": "platforms",
+    "--plugins": "hooks",
+    "--python": "files",
+    "--record": "files",
+    "--select": "codes",
+    "--sglang": "releases",
+    "--target": "targets",
+}
+#: The same for a command's positional words; `explain CODE` completes codes.
+ARGUMENT_KINDS = {
+    "check": "files",
+    "contract build": "files",
+    "contract diff": "releases",
+    "contract show": "releases",
+    "contract targets": "targets",
+    "doctor": "names",
+    "explain": "codes",
+    "hooks": "files",
+}
+
+
+@app.command()
+def completion(shell: Annotated[Shell, typer.Argument(help="The shell to write for.")]) -> None:
+    """Print the completion script of a shell.
+
+    The script completes commands, options and live values: the names of installed plugins (from metadata alone), rule
+    codes, SGLang releases and hook targets. It never imports sglang, torch or a plugin.
+
+    Examples:
+
+      sglang-plug completion bash > ~/.local/share/bash-completion/completions/sglang-plug
+
+      sglang-plug completion zsh > ~/.zfunc/_sglang-plug
+
+      sglang-plug completion fish > ~/.config/fish/completions/sglang-plug.fish
+
+    Exit codes: 0 printed, 2 wrong usage.
+    """
+    typer.echo(render(shell, tree()), nl=False)
+
+
+def tree() -> Command:
+    """Return the whole command tree, read off the commands themselves."""
+    from sglang_plug.cli.app import COMMANDS
+    from sglang_plug.cli.app import app as root
+
+    group: Any = typer.main.get_command(root)
+    children = tuple(_describe(group.get_command(None, name), name, entry.help) for name, entry in COMMANDS.items())
+    return Command("", "", _options(group), children=children)
+
+
+def _describe(command: Any, path: str, line: str) -> Command:
+    name = path.rpartition(" ")[2]
+    children = tuple(
+        _describe(child, f"{path} {child_name}", _first_line(child.help))
+        for child_name, child in getattr(command, "commands", {}).items()
+        if not child.hidden
+    )
+    words = next((tuple(choices) for p in command.params if p.param_type_name == "argument" and (choices := _choices(p))), ())
+    return Command(name, line, _options(command), children, words, ARGUMENT_KINDS.get(path))
+
+
+def _options(command: Any) -> tuple[Option, ...]:
+    return tuple(
+        Option(
+            flags=(*param.opts, *param.secondary_opts),
+            help=_first_line(param.help),
+            takes_value=not (param.is_flag or param.count),
+            choices=tuple(_choices(param)),
+            kind=next((OPTION_KINDS[flag] for flag in param.opts if flag in OPTION_KINDS), None),
+        )
+        for param in command.params
+        if param.param_type_name == "option" and not param.hidden
+    ) + (Option(("--help", "-h"), "Show this message and exit."),)
+
+
+def _choices(param: Any) -> list[str]:
+    return [str(getattr(choice, "value", choice)) for choice in getattr(param.type, "choices", ())]
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").strip().split("\n")[0].strip()
