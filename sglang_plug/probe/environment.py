@@ -1,0 +1,108 @@
+"""Which interpreter is inspected, with which variables, folder and launch style. A value; starts nothing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from sglang_plug.errors import UsageError
+
+Launch = Literal["script", "module"]
+SELECTORS = {"srt": "SGLANG_PLATFORM", "diffusion": "SGLANG_DIFFUSION_PLATFORM_OVERRIDE"}
+ALLOWLIST = "SGLANG_PLUGINS"
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What a launch of SGLang would see.
+
+    Attributes:
+        python: the interpreter's path.
+        env: all environment variables.
+        cwd: the working directory.
+        launch: `script` (the `sglang` command: its folder is first on sys.path) or `module` (`python -m`, `-c`: the working directory is).
+    """
+
+    python: str
+    env: Mapping[str, str] = field(repr=False)
+    cwd: str
+    launch: Launch = "script"
+
+    @classmethod
+    def here(cls, python: str | None = None, *, launch: Launch = "script") -> Environment:
+        """Return this process's own environment, optionally with another interpreter.
+
+        Raises:
+            UsageError: `python` names no file that can be run.
+        """
+        return cls(find_python(python) if python else sys.executable, dict(os.environ), os.getcwd(), launch)
+
+    def with_variables(self, changes: Mapping[str, str | None]) -> Environment:
+        """Return a copy with variables set, or removed where the value is None."""
+        env = {name: value for name, value in self.env.items() if name not in changes}
+        env.update({name: value for name, value in changes.items() if value is not None})
+        return replace(self, env=env)
+
+
+def find_python(python: str) -> str:
+    """Return the path of an interpreter named by path, by command name, or by the folder of its virtual environment.
+
+    Raises:
+        UsageError: it cannot be run.
+    """
+    import shutil
+
+    path = os.path.expanduser(python)
+    if os.path.isdir(path):
+        path = os.path.join(path, "bin", "python")
+    found = shutil.which(path)
+    if found is None:
+        raise UsageError(
+            f"no such interpreter: {python}",
+            subject=f"--python {python}",
+            cause="no executable file of that name" if not os.path.exists(path) else "the file is not executable",
+            hint="give the path of a Python >= 3.10, for example --python /opt/venv/bin/python",
+        )
+    return os.path.abspath(found)
+
+
+def variables_for(
+    *,
+    platform: str | None = None,
+    plugins: str | None = None,
+    env: Iterable[str] = (),
+    runtimes: Iterable[str] = ("srt", "diffusion"),
+) -> dict[str, str | None]:
+    """Return the variables that a what-if sets, by name; None removes one.
+
+    A `SGL_X` alias wins over `SGLANG_X` inside SGLang, so setting a variable here also removes its alias.
+
+    Args:
+        platform: what the selectors of `runtimes` name.
+        plugins: the allowlist.
+        env: `KEY=VALUE` texts; `KEY=` sets the empty text, and `KEY` alone removes the variable.
+
+    Raises:
+        UsageError: a text of `env` has no name.
+    """
+    changes: dict[str, str | None] = {}
+    if platform is not None:
+        changes.update(_set({SELECTORS[runtime]: platform for runtime in runtimes}))
+    if plugins is not None:
+        changes.update(_set({ALLOWLIST: plugins}))
+    for text in env:
+        name, equals, value = text.partition("=")
+        if not name:
+            raise UsageError(
+                f"not a variable: {text!r}", subject=f"--env {text}", hint="write --env NAME=VALUE, or --env NAME to remove it"
+            )
+        changes.update(_set({name: value}) if equals else {name: None})
+    return changes
+
+
+def _set(values: Mapping[str, str]) -> dict[str, str | None]:
+    aliases = {"SGL_" + name.removeprefix("SGLANG_"): None for name in values if name.startswith("SGLANG_")}
+    return {**aliases, **values}

@@ -1,0 +1,196 @@
+"""Load and call a plugin's callback in a fork, and report what came of it. Never imports sglang: a plugin that does needs the host's own order."""
+
+import builtins
+import importlib.util
+import os
+import sys
+import time
+import traceback
+
+from . import isolation
+
+RUNTIME = "sglang"
+LONG = 4000
+
+
+def activate(request):
+    """Activate each candidate of the request, each in its own fork; return the replies in the same order.
+
+    Args:
+        request: {"candidates": [{"name", "value", …}], "timeout": seconds, "memory": bytes | None}.
+
+    Returns:
+        A list of {"kind", "stage", "returned", "type", "error", "seconds", "ended", "output", "leftovers"}, where `kind` is
+        `returned` (a text), `none`, `raised`, `wrong_type`, `ended` (the process did) or `needs_host` (it imports sglang).
+    """
+    return [_one(candidate, request.get("timeout", 20.0), request.get("memory")) for candidate in request["candidates"]]
+
+
+def _one(candidate, timeout, memory):
+    result = isolation.isolated(lambda: _call(candidate["value"]), timeout, memory)
+    answer = result.pop("value")
+    if answer is None:
+        answer = {"kind": "ended", "stage": None, "returned": None, "type": None, "error": None, "at": None}
+    return {**answer, **result, "wall": result["seconds"], "seconds": answer.get("seconds", result["seconds"])}
+
+
+def _call(value):
+    """Load `value` and call it without arguments; return the answer as data, whatever it is."""
+    guard = HostGuard()
+    sys.meta_path.insert(0, guard)
+    started = time.perf_counter()
+    answer = {"kind": "raised", "stage": "load", "returned": None, "type": None, "error": None, "at": None}
+    try:
+        function = load(value)
+        answer["load_seconds"] = time.perf_counter() - started
+        answer["stage"] = "call"
+        answer["callable"] = describe_callable(function)
+        describe_return(function(), answer)
+    except NeedsHost as need:
+        answer.update(kind="needs_host", at=need.at)
+    except BaseException as exc:
+        answer["error"] = describe_error(exc)
+    if guard.asked and answer["kind"] != "needs_host":  # the plugin swallowed it
+        answer.update(kind="needs_host", at=guard.asked)
+    answer["seconds"] = time.perf_counter() - started
+    return answer
+
+
+class NeedsHost(BaseException):
+    """The plugin asked for sglang."""
+
+    def __init__(self, at):
+        super().__init__(at)
+        self.at = at
+
+
+class HostGuard:
+    """A finder that stops any import of sglang and remembers who asked."""
+
+    def __init__(self):
+        self.asked = None
+
+    def find_spec(self, name, path=None, target=None):
+        if name == RUNTIME or name.startswith(RUNTIME + "."):
+            self.asked = self.asked or {"module": name, **_caller()}
+            raise NeedsHost(self.asked)
+        return None
+
+
+def _caller():
+    """The innermost frame outside the import machinery and this file."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith("<frozen importlib") and os.path.basename(name) != "util.py" and "importlib" not in name:
+            return {"file": name, "line": frame.f_lineno, "function": frame.f_code.co_name}
+        frame = frame.f_back
+    return {"file": None, "line": None, "function": None}
+
+
+def load(value):
+    """Import what an entry point's value names, by the rules of this interpreter's `importlib.metadata`."""
+    from importlib.metadata import EntryPoint
+
+    return EntryPoint(name="probed", value=value, group="probed").load()
+
+
+def describe_return(value, answer):
+    """Fill in what the callback returned; a `str` is the answer, None is "no hardware", the rest is a mistake."""
+    answer["type"] = type(value).__name__
+    if value is None:
+        answer["kind"] = "none"
+    elif isinstance(value, str):
+        answer.update(kind="returned", returned=str(value))
+    else:
+        answer["kind"] = "wrong_type"
+        answer["repr"] = safe_repr(value)
+        if type(value).__name__ == "coroutine":
+            value.close()
+
+
+def describe_callable(function):
+    """Return {"type", "callable", "file", "line", "parameters"} of what an entry point resolves to."""
+    code = getattr(function, "__code__", None)
+    return {
+        "type": type(function).__name__,
+        "callable": callable(function),
+        "is_class": isinstance(function, type),
+        "file": getattr(code, "co_filename", None),
+        "line": getattr(code, "co_firstlineno", None),
+    }
+
+
+def safe_repr(value):
+    """A short text for any object, even one whose `__repr__` fails."""
+    try:
+        return repr(value)[:LONG]
+    except Exception:
+        return "<%s whose repr fails>" % type(value).__name__
+
+
+def describe_error(exc):
+    """Return the facts of an exception: {"type", "message", "root": {…}, "where", "frames", "traceback", "chain"}.
+
+    `root` is the innermost exception of the `__cause__`/`__context__` chain, `where` the innermost frame in a stranger's file.
+    """
+    chain, seen, current = [], set(), exc
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        chain.append(current)
+        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+    root = chain[-1]
+    return {
+        **_head(exc),
+        "root": {**_head(root), "where": where(root)},
+        "where": where(exc),
+        "chain": [_head(link) for link in chain],
+        "traceback": "".join(traceback.format_exception(type(exc), exc, exc.__traceback__))[-20000:],
+    }
+
+
+def _head(exc):
+    kind = type(exc)
+    name = kind.__name__ if kind.__module__ in ("builtins", "__main__") else kind.__module__ + "." + kind.__qualname__
+    try:
+        message = str(exc)
+    except Exception:
+        message = "<message cannot be shown>"
+    mro = [base.__name__ for base in kind.__mro__ if base.__module__ == "builtins"]
+    return {"type": name, "message": message[:LONG], "builtin": next((m for m in mro if hasattr(builtins, m)), "BaseException")}
+
+
+def where(exc):
+    """The innermost frame outside the import machinery, the standard library and this probe: {"file", "line", "function"}."""
+    if isinstance(exc, SyntaxError) and exc.filename:
+        return {"file": exc.filename, "line": exc.lineno, "function": "<module>"}
+    here = os.path.dirname(os.path.abspath(__file__))
+    stdlib = os.path.dirname(os.__file__)
+    best = None
+    for frame in traceback.extract_tb(exc.__traceback__):
+        name = frame.filename
+        inside = name.startswith(("<frozen", here)) or (
+            name.startswith(stdlib) and "site-packages" not in name and "dist-packages" not in name
+        )
+        if not inside:
+            best = {"file": name, "line": frame.lineno, "function": frame.name}
+    return best
+
+
+def in_host(request):
+    """Run an operation of `host.py`, the host-order dry run that lives beside this folder: see `call_file`."""
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return call_file({**request, "path": os.path.join(folder, "host.py"), "function": request.get("function", "run")})
+
+
+def call_file(request):
+    """Load the Python file `path` and call `function(request)` of it in a fork; return the fork's whole report."""
+
+    def task():
+        spec = importlib.util.spec_from_file_location("_sglang_plug_" + os.path.basename(request["path"])[:-3], request["path"])
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        return getattr(module, request["function"])(request)
+
+    return isolation.isolated(task, request.get("timeout", 60.0), request.get("memory"))

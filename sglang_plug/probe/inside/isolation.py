@@ -1,0 +1,311 @@
+"""One call of a stranger's code in a fork of its own, whatever it does: raise, exit, crash, hang, flood, close descriptors, leave children.
+
+The fork answers through a shared memory map, which no closed descriptor, print or left-over child can spoil; its session is killed afterwards.
+"""
+
+import errno
+import fcntl
+import json
+import mmap
+import os
+import re
+import select
+import signal
+import struct
+import sys
+import tempfile
+import time
+
+WATCHED = []  # what to give up for when it hangs up: the socket to the tool
+ROOM = 8 << 20
+OUTPUT_HEAD = 32 << 10
+GRACE = 0.3  # seconds between the stack dump of a hanging fork and its end
+HIGH = 160
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+HERE = os.path.dirname(os.path.abspath(__file__))
+HEADER = struct.Struct("=q")
+FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
+
+
+class Hangup(BaseException):
+    """The tool went away: end everything."""
+
+
+def adopt_orphans():
+    """Become the parent of whatever daemon a plugin leaves behind, so that it can be found and ended (Linux; elsewhere without effect)."""
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def isolated(task, timeout, memory=None):
+    """Run `task()` (which returns a JSON value) in a fork and return how it ended.
+
+    Args:
+        task: runs in the fork; what it returns is `value` of the reply.
+        timeout: seconds until it is told to show its stack and killed.
+        memory: bytes of data it may allocate.
+
+    Returns:
+        {"value", "ended": {"kind": "ok" | "exit" | "signal" | "timeout", …, "stack"}, "output": {"bytes", "head"}, "leftovers": [{"pid", "command"}], "seconds"}.
+    """
+    room = mmap.mmap(-1, ROOM)
+    dump = tempfile.TemporaryFile()
+    read, write = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    started = time.perf_counter()
+    pid = os.fork()
+    if pid == 0:
+        _become_subject(task, room, dump, write, timeout, memory)
+    os.close(write)
+    try:
+        status, timed_out, output = _supervise(pid, read, timeout)
+    finally:
+        os.close(read)
+    seconds = time.perf_counter() - started
+    leftovers = end_descendants(pid)
+    value = _read_answer(room)
+    ended = _explain(status, timed_out, timeout, value is not None)
+    if ended["kind"] != "ok":
+        dump.seek(0)
+        ended["stack"] = read_stack(dump.read(1 << 16).decode("utf-8", "replace"))
+    dump.close()
+    room.close()
+    return {"value": value, "ended": ended, "output": output, "leftovers": leftovers, "seconds": seconds}
+
+
+# --- in the fork ------------------------------------------------------------------------------------------------------------------
+
+
+def _become_subject(task, room, dump, write, timeout, memory):
+    status = 70
+    try:
+        os.setsid()
+        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for watched in WATCHED:
+            os.close(watched.detach())
+        _point_streams(write)
+        _arm_stack_dump(dump, timeout)
+        if memory:
+            _limit_memory(memory)
+        me = os.getpid()
+        value = task()
+        if os.getpid() == me:  # a plugin may fork and return twice; only the first process answers
+            _write_answer(room, value)
+        status = 0
+    finally:
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except Exception:
+            status = status or 0  # the stranger closed its streams: what it printed is gone, what it answered is not
+        os._exit(status)
+
+
+def _point_streams(write):
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(write, 1)
+    os.dup2(write, 2)
+    os.close(null)
+    os.close(write)
+
+
+def _arm_stack_dump(dump, timeout):
+    import faulthandler
+
+    fd = fcntl.fcntl(dump.fileno(), fcntl.F_DUPFD_CLOEXEC, HIGH)
+    faulthandler.enable(fd)
+    faulthandler.dump_traceback_later(timeout, file=fd)
+
+
+def _limit_memory(limit):
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+
+def _write_answer(room, value):
+    data = json.dumps(value, default=repr).encode("ascii")
+    if len(data) > ROOM - HEADER.size:
+        data = json.dumps({"too_large": len(data)}).encode("ascii")
+    room[HEADER.size : HEADER.size + len(data)] = data
+    room[: HEADER.size] = HEADER.pack(len(data))  # last: an answer is whole or absent
+
+
+# --- in the supervisor ------------------------------------------------------------------------------------------------------------
+
+
+def _supervise(pid, read, timeout):
+    """Drain the fork's output until it ends or its time is up; return (wait status, timed out, output facts)."""
+    os.set_blocking(read, False)
+    deadline = time.monotonic() + timeout + GRACE
+    output = {"bytes": 0, "head": ""}
+    head = bytearray()
+    handle = _process_handle(pid)
+    poller = select.poll()
+    poller.register(read, select.POLLIN)
+    for watched in WATCHED:
+        poller.register(watched.fileno(), select.POLLHUP)
+    if handle is not None:
+        poller.register(handle, select.POLLIN)
+    status, timed_out = None, False
+    try:
+        while status is None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                timed_out = True
+                _kill_session(pid)
+                status = os.waitpid(pid, 0)[1]
+                break
+            events = dict(poller.poll(left * 1000 if handle is not None else min(left, 0.02) * 1000))
+            if any(watched.fileno() in events for watched in WATCHED):
+                end_descendants(pid)
+                os._exit(0)  # the tool is gone: nobody waits for an answer
+            if read in events and not _drain(read, head, output):
+                poller.unregister(read)
+            done, code = os.waitpid(pid, os.WNOHANG)
+            status = code if done else None
+        _drain(read, head, output)
+    finally:
+        if handle is not None:
+            os.close(handle)
+    output["head"] = bytes(head).decode("utf-8", "replace")
+    return status, timed_out, output
+
+
+def _process_handle(pid):
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None
+
+
+def _drain(read, head, output):
+    """Take what is there, keep the head, count the rest; False at the end of the stream."""
+    for _ in range(64):  # a flood must not keep us from looking at the clock
+        try:
+            data = os.read(read, 1 << 16)
+        except BlockingIOError:
+            return True
+        if not data:
+            return False
+        output["bytes"] += len(data)
+        if len(head) < OUTPUT_HEAD:
+            head.extend(data[: OUTPUT_HEAD - len(head)])
+    return True
+
+
+def _kill_session(pid):
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        try:
+            os.kill(pid, signal.SIGKILL)  # before it became the leader of its own session
+        except ProcessLookupError:
+            return
+
+
+def end_descendants(group=None):
+    """Kill what a fork left behind, orphans in sessions of their own included; return [{"pid", "command"}]."""
+    leftovers = []
+    if not _has_children():
+        return leftovers
+    if group is not None:
+        members = [pid for pid, _, session in _processes() if session == group]
+        leftovers += [{"pid": pid, "command": _command(pid)} for pid in members]
+        _kill_session(group)
+    for _ in range(100):  # a tree is cut from the top: each kill hands us the next level
+        children = [pid for pid, parent, _ in _processes() if parent == os.getpid()]
+        for pid in children:
+            if all(pid != known["pid"] for known in leftovers):
+                leftovers.append({"pid": pid, "command": _command(pid)})
+            try:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+            except (ProcessLookupError, ChildProcessError):
+                continue
+        if not children:
+            break
+    return leftovers
+
+
+def _has_children():
+    """Tell whether anything is left below us: as the adopter of orphans we are above every left-over process."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _processes():
+    """Yield (pid, parent, session) of every process that can be seen (Linux; nothing elsewhere)."""
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return
+    for name in names:
+        if name.isdigit():
+            try:
+                with open("/proc/" + name + "/stat", encoding="utf-8", errors="replace") as file:
+                    fields = file.read().rsplit(")", 1)[1].split()
+            except (OSError, IndexError):
+                continue
+            if fields[0] != "Z":
+                yield int(name), int(fields[1]), int(fields[3])
+
+
+def _command(pid):
+    try:
+        with open("/proc/%d/cmdline" % pid, "rb") as file:
+            return file.read(400).replace(b"\0", b" ").decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
+def _read_answer(room):
+    (size,) = HEADER.unpack(room[: HEADER.size])
+    return json.loads(room[HEADER.size : HEADER.size + size]) if size else None
+
+
+def _explain(status, timed_out, timeout, answered):
+    if timed_out:
+        return {"kind": "timeout", "seconds": timeout}
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        return {"kind": "signal", "number": -code, "name": _signal_name(-code)}
+    if answered and code == 0:
+        return {"kind": "ok"}
+    return {"kind": "exit", "code": code}
+
+
+def _signal_name(number):
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "signal %d" % number
+
+
+def read_stack(text):
+    """Return the frames of the first thread in a faulthandler dump, innermost first, our own left out: [{"file", "line", "function"}]."""
+    frames = []
+    blocks = re.split(r"^(?:Current thread|Thread) .*\(most recent call first\):$", text, flags=re.M)
+    current = re.split(r"^Current thread .*$", text, flags=re.M)
+    block = current[1].split("\nThread ")[0] if len(current) > 1 else (blocks[-1] if len(blocks) > 1 else text)
+    for line in block.splitlines():
+        match = FRAME.match(line)
+        if match and os.path.dirname(match.group(1)) != HERE:
+            frames.append({"file": match.group(1), "line": int(match.group(2)), "function": match.group(3)})
+    return frames
+
+
+def _prctl(option, value):
+    if not sys.platform.startswith("linux"):
+        return
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, int(value), 0, 0, 0) != 0 and ctypes.get_errno() != errno.EINVAL:
+        sys.stderr.write("probe: prctl(%d) failed with errno %d\n" % (option, ctypes.get_errno()))

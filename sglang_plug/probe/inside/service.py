@@ -1,0 +1,77 @@
+"""The loop of the child: one JSON request a line, one JSON reply a line. Owns the socket and the table of operations."""
+
+import fcntl
+import importlib
+import json
+import os
+import signal
+import socket
+import sys
+import time
+import traceback
+
+from . import isolation
+
+LINE = b"\n"
+HIGH = 128  # above the descriptors that a plugin closes or counts upon
+OPERATIONS = {
+    "environment": "metadata:environment",
+    "activate": "activation:activate",
+    "host": "activation:in_host",
+    "hardware": "hardware:examine",
+    "locate": "source:locate",
+    "call": "activation:call_file",
+}
+
+
+def serve(fd, launch):
+    """Answer requests on `fd` until it is closed; `launch` (`script` or `module`) says what stands first on sys.path."""
+    channel = socket.socket(fileno=_raise_descriptor(fd))
+    isolation.adopt_orphans()
+    isolation.WATCHED.append(channel)
+    signal.signal(signal.SIGTERM, _leave)
+    _place_launch_folder(launch)
+    buffer = b""
+    while True:
+        data = channel.recv(1 << 16)
+        if not data:
+            break
+        buffer += data
+        while LINE in buffer:
+            line, buffer = buffer.split(LINE, 1)
+            channel.sendall(_encode(_answer(json.loads(line))) + LINE)
+    isolation.end_descendants()
+
+
+def _leave(signum, frame):
+    isolation.end_descendants()
+    os._exit(128 + signum)
+
+
+def _raise_descriptor(fd):
+    high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH)
+    os.close(fd)
+    return high
+
+
+def _place_launch_folder(launch):
+    """Put first on sys.path what the launch puts there: the console script's folder, or the working directory (`python -m`, `-c`)."""
+    if getattr(sys.flags, "safe_path", False):
+        return
+    sys.path.insert(0, os.getcwd() if launch == "module" else os.path.dirname(sys.executable))
+
+
+def _answer(request):
+    started = time.perf_counter()
+    try:
+        module, name = OPERATIONS[request["op"]].split(":")
+        operation = getattr(importlib.import_module("." + module, __package__), name)
+        reply = {"ok": True, "reply": operation(request)}
+    except Exception:
+        reply = {"ok": False, "error": traceback.format_exc()}
+    reply["seconds"] = time.perf_counter() - started
+    return reply
+
+
+def _encode(value):
+    return json.dumps(value, default=repr).encode("ascii")  # escapes only: no text of a stranger can break a line
