@@ -1,0 +1,127 @@
+"""`sglang-plug new-platform NAME`: questions in, a package out."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+class Runtime(StrEnum):
+    """Which engine the platform serves."""
+
+    SRT = "srt"
+    DIFFUSION = "diffusion"
+    BOTH = "both"
+
+
+@app.command()
+def new_platform(
+    name: Annotated[str | None, typer.Argument(help="The package's name, such as my-chip.", show_default=False)] = None,
+    *,
+    runtime: Annotated[
+        Runtime | None,
+        typer.Option(
+            help="LLM serving (srt), image and video generation (diffusion), or both. [default: srt]",
+            rich_help_panel="Package",
+            show_default=False,
+        ),
+    ] = None,
+    device_type: Annotated[
+        str | None,
+        typer.Option(
+            help="The torch device type. cpu serves at once, on the processor. [default: cpu]",
+            metavar="TYPE",
+            rich_help_panel="Package",
+            show_default=False,
+        ),
+    ] = None,
+    hooks: Annotated[
+        bool | None,
+        typer.Option("--hooks/--no-hooks", help="Add a hook plugin. [default: hooks]", rich_help_panel="Package", show_default=False),
+    ] = None,
+    sglang: Annotated[
+        str | None,
+        typer.Option(
+            help="The SGLang release whose contract is followed. [default: the installed one, else the newest known]",
+            metavar="VERSION",
+            rich_help_panel="Package",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[Path, typer.Option(help="The folder to make the package's folder in.", rich_help_panel="Writing")] = Path(),
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the tree and the files; write nothing.", rich_help_panel="Writing")
+    ] = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Write into a folder that is not empty. What would change is listed first.", rich_help_panel="Writing"
+        ),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; take the defaults.", rich_help_panel="Writing")] = False,
+) -> None:
+    """Make a hardware platform package that installs, passes its own tests and serves.
+
+    The device is the processor until you replace the lines marked VENDOR, so it serves on SGLang and on the stand-in as it is.
+    Questions are asked only on a terminal.
+
+    Examples:
+
+      sglang-plug new-platform my-chip
+
+      sglang-plug new-platform my-chip --runtime both --device-type mychip --sglang 0.5.23
+
+      sglang-plug new-platform my-chip --dry-run
+
+    Exit codes: 0 made, 1 refused (nothing was written), 2 wrong usage.
+    """
+    from sglang_plug.errors import UsageError
+    from sglang_plug.scaffold import platform
+    from sglang_plug.scaffold.answers import PlatformAnswers, judge_device_type, judge_name
+
+    ask = not yes and sys.stdin.isatty() and sys.stderr.isatty()
+    if name is None:
+        if not ask:
+            raise UsageError("a name is missing", hint="`sglang-plug new-platform my-chip`")
+        name = typer.prompt("Name of the package", err=True)
+    judged = judge_name(name)
+    if runtime is None:
+        runtime = Runtime(typer.prompt("Runtime (srt, diffusion, both)", default="srt", err=True)) if ask else Runtime.SRT
+    if device_type is None:
+        device_type = typer.prompt("Torch device type (cpu serves at once)", default="cpu", err=True) if ask else "cpu"
+    if hooks is None:
+        hooks = typer.confirm("With a hook plugin?", default=True, err=True) if ask else True
+    release, note = platform.release_for(sglang)
+    answers = PlatformAnswers(
+        name=judged,
+        srt=runtime is not Runtime.DIFFUSION,
+        diffusion=runtime is not Runtime.SRT,
+        device_type=judge_device_type(device_type),
+        hooks=hooks,
+        release=release,
+    )
+    if note:
+        typer.echo(f"note: {note}", err=True)
+    files = platform.files(answers)
+    target = output / judged.distribution
+    from sglang_plug.cli.writing import deliver
+
+    if deliver(files, target, dry_run=dry_run, force=force, ask=ask):
+        _next_steps(target, answers.srt, judged.package)
+
+
+def _next_steps(target: Path, srt: bool, package: str) -> None:
+    import shlex
+
+    typer.echo("\nnext:", err=True)
+    typer.echo(f"  pip install -e {shlex.quote(f'{target}[test]')}", err=True)
+    typer.echo("  sglang-plug doctor", err=True)
+    if srt:
+        typer.echo(f"  sglang-plug serve --platform {package}", err=True)
+    typer.echo(f"  grep -rn VENDOR {shlex.quote(str(target / package))}    # the lines that are yours to replace", err=True)

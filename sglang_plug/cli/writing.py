@@ -1,0 +1,54 @@
+"""How the scaffolding commands show and write files: the listing, the dry run, the question before an overwrite."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from sglang_plug.scaffold.tree import Plan
+
+
+def deliver(files: Mapping[str, str], target: Path, *, dry_run: bool, force: bool, ask: bool) -> bool:
+    """Write `files` at `target`, or only show them; tell what happened. Return True when they were written.
+
+    Raises:
+        ScaffoldError: something is in the way; nothing was written.
+        typer.Abort: the user said no.
+    """
+    from sglang_plug.scaffold import tree
+
+    if dry_run:
+        _show(files, target)
+        return False
+    if force:
+        planned = tree.plan(files, target)
+        _list_changes(planned)
+        if planned.change and ask and not typer.confirm("Overwrite them?", default=False, err=True):
+            raise typer.Abort
+    done = tree.write(files, target, force=force)
+    typer.echo(target)
+    for name in files:
+        mark = "=" if name in done.keep else "~" if name in done.change else "+"
+        typer.echo(f"  {mark} {name}")
+    return True
+
+
+def _list_changes(planned: Plan) -> None:
+    if planned.change:
+        typer.echo(f"these files in {planned.target} will be overwritten:", err=True)
+        for name in planned.change:
+            typer.echo(f"  {name}", err=True)
+
+
+def _show(files: Mapping[str, str], target: Path) -> None:
+    typer.echo(f"{target}/")
+    for name in files:
+        typer.echo(f"  {name}")
+    for name, text in files.items():
+        typer.echo(f"\n--- {target / name}")
+        typer.echo(text, nl=not text.endswith("\n"))
