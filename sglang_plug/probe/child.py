@@ -1,29 +1,36 @@
-"""The probe's child: run by path with any Python >= 3.10, it answers JSON requests over one private socket until it is closed.
+"""The probe's child: run by path with any Python >= 3.10, it answers JSON requests over one private socket until that is closed.
 
     PYTHON child.py FD LAUNCH
 
-This process runs nobody's code but the interpreter's own start-up (`.pth` files, sitecustomize): plugins run in forks of it, see `inside/isolation.py`.
+This process runs nobody's code but the interpreter's own start-up (`.pth` files, sitecustomize): plugins run in forks of it, see
+`inside/isolation.py`.
 It needs nothing but this folder, so that the tool need not be installed where it looks.
 """
 
+from __future__ import annotations
+
+import importlib
 import importlib.util
 import os
 import sys
+from typing import Any
 
 PACKAGE = "_sglang_plug_probe"
 
 
-def load_inside(folder):
+def load_inside(folder: str) -> Any:
     """Import the folder `inside` under a name of its own, so that neither sys.path nor a stranger's module name is touched."""
     init = os.path.join(folder, "__init__.py")
     spec = importlib.util.spec_from_file_location(PACKAGE, init, submodule_search_locations=[folder])
+    if spec is None or spec.loader is None:
+        raise ImportError(init + " cannot be loaded")
     module = importlib.util.module_from_spec(spec)
     sys.modules[PACKAGE] = module
     spec.loader.exec_module(module)
     return importlib.import_module(PACKAGE + ".service")
 
 
-def main(argv):
+def main(argv: list[str]) -> None:
     """Serve until the other end closes the socket."""
     here = os.path.dirname(os.path.abspath(__file__))
     if sys.path and os.path.abspath(sys.path[0]) == here:

@@ -1,4 +1,4 @@
-"""The tool's end of the probe: starts a child in the inspected interpreter, asks it, and explains how it ended. Runs no stranger's code itself."""
+"""The tool's end of the probe: starts a child in the inspected interpreter, asks it, explains how it ended. Runs no stranger's code."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from sglang_plug.errors import ProbeError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import TracebackType
 
     from sglang_plug.probe.environment import Environment
@@ -88,7 +88,7 @@ class Probe:
         finally:
             far.close()
 
-    def __enter__(self) -> Probe:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None) -> None:
@@ -145,7 +145,7 @@ class Probe:
         self._errors.close()
 
     def _read_line(self, deadline: float) -> bytes | None:
-        self._channel.setblocking(False)  # noqa: FBT003
+        self._channel.setblocking(False)
         try:
             while b"\n" not in self._buffer:
                 left = deadline - time.monotonic()
@@ -165,7 +165,7 @@ class Probe:
                     self._ended = "flood"
                     return None
         finally:
-            self._channel.setblocking(True)  # noqa: FBT003
+            self._channel.setblocking(True)
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line
 

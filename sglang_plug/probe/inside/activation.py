@@ -1,4 +1,6 @@
-"""Load and call a plugin's callback in a fork, and report what came of it. Never imports sglang: a plugin that does needs the host's own order."""
+"""Load and call a plugin's callback in a fork, and report what came of it. Never imports sglang: one that does needs the host's order."""
+
+from __future__ import annotations
 
 import builtins
 import importlib.util
@@ -6,14 +8,18 @@ import os
 import sys
 import time
 import traceback
+from typing import TYPE_CHECKING, Any
 
 from . import isolation
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 RUNTIME = "sglang"
 LONG = 4000
 
 
-def activate(request):
+def activate(request: dict[str, Any]) -> list[dict[str, Any]]:
     """Activate each candidate of the request, each in its own fork; return the replies in the same order.
 
     Args:
@@ -26,7 +32,7 @@ def activate(request):
     return [_one(candidate, request.get("timeout", 20.0), request.get("memory")) for candidate in request["candidates"]]
 
 
-def _one(candidate, timeout, memory):
+def _one(candidate: dict[str, Any], timeout: float, memory: int | None) -> dict[str, Any]:
     result = isolation.isolated(lambda: _call(candidate["value"]), timeout, memory)
     answer = result.pop("value")
     if answer is None:
@@ -34,12 +40,12 @@ def _one(candidate, timeout, memory):
     return {**answer, **result, "wall": result["seconds"], "seconds": answer.get("seconds", result["seconds"])}
 
 
-def _call(value):
+def _call(value: str) -> dict[str, Any]:
     """Load `value` and call it without arguments; return the answer as data, whatever it is."""
     guard = HostGuard()
     sys.meta_path.insert(0, guard)
     started = time.perf_counter()
-    answer = {"kind": "raised", "stage": "load", "returned": None, "type": None, "error": None, "at": None}
+    answer: dict[str, Any] = {"kind": "raised", "stage": "load", "returned": None, "type": None, "error": None, "at": None}
     try:
         function = load(value)
         answer["load_seconds"] = time.perf_counter() - started
@@ -59,7 +65,7 @@ def _call(value):
 class NeedsHost(BaseException):
     """The plugin asked for sglang."""
 
-    def __init__(self, at):
+    def __init__(self, at: dict[str, Any]) -> None:
         super().__init__(at)
         self.at = at
 
@@ -67,19 +73,18 @@ class NeedsHost(BaseException):
 class HostGuard:
     """A finder that stops any import of sglang and remembers who asked."""
 
-    def __init__(self):
-        self.asked = None
+    def __init__(self) -> None:
+        self.asked: dict[str, Any] | None = None
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
         if name == RUNTIME or name.startswith(RUNTIME + "."):
             self.asked = self.asked or {"module": name, **_caller()}
             raise NeedsHost(self.asked)
-        return None
 
 
-def _caller():
+def _caller() -> dict[str, Any]:
     """The innermost frame outside the import machinery and this file."""
-    frame = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         name = frame.f_code.co_filename
         if not name.startswith("<frozen importlib") and os.path.basename(name) != "util.py" and "importlib" not in name:
@@ -88,14 +93,14 @@ def _caller():
     return {"file": None, "line": None, "function": None}
 
 
-def load(value):
+def load(value: str) -> Any:
     """Import what an entry point's value names, by the rules of this interpreter's `importlib.metadata`."""
     from importlib.metadata import EntryPoint
 
     return EntryPoint(name="probed", value=value, group="probed").load()
 
 
-def describe_return(value, answer):
+def describe_return(value: Any, answer: dict[str, Any]) -> None:
     """Fill in what the callback returned; a `str` is the answer, None is "no hardware", the rest is a mistake."""
     answer["type"] = type(value).__name__
     if value is None:
@@ -109,7 +114,7 @@ def describe_return(value, answer):
             value.close()
 
 
-def describe_callable(function):
+def describe_callable(function: Any) -> dict[str, Any]:
     """Return {"type", "callable", "file", "line", "parameters"} of what an entry point resolves to."""
     code = getattr(function, "__code__", None)
     return {
@@ -121,20 +126,22 @@ def describe_callable(function):
     }
 
 
-def safe_repr(value):
+def safe_repr(value: object) -> str:
     """A short text for any object, even one whose `__repr__` fails."""
     try:
         return repr(value)[:LONG]
     except Exception:
-        return "<%s whose repr fails>" % type(value).__name__
+        return f"<{type(value).__name__} whose repr fails>"
 
 
-def describe_error(exc):
+def describe_error(exc: BaseException) -> dict[str, Any]:
     """Return the facts of an exception: {"type", "message", "root": {…}, "where", "frames", "traceback", "chain"}.
 
     `root` is the innermost exception of the `__cause__`/`__context__` chain, `where` the innermost frame in a stranger's file.
     """
-    chain, seen, current = [], set(), exc
+    chain: list[BaseException] = []
+    seen: set[int] = set()
+    current: BaseException | None = exc
     while current is not None and id(current) not in seen:
         seen.add(id(current))
         chain.append(current)
@@ -149,7 +156,7 @@ def describe_error(exc):
     }
 
 
-def _head(exc):
+def _head(exc: BaseException) -> dict[str, Any]:
     kind = type(exc)
     name = kind.__name__ if kind.__module__ in ("builtins", "__main__") else kind.__module__ + "." + kind.__qualname__
     try:
@@ -160,7 +167,7 @@ def _head(exc):
     return {"type": name, "message": message[:LONG], "builtin": next((m for m in mro if hasattr(builtins, m)), "BaseException")}
 
 
-def where(exc):
+def where(exc: BaseException) -> dict[str, Any] | None:
     """The innermost frame outside the import machinery, the standard library and this probe: {"file", "line", "function"}."""
     if isinstance(exc, SyntaxError) and exc.filename:
         return {"file": exc.filename, "line": exc.lineno, "function": "<module>"}
@@ -177,20 +184,23 @@ def where(exc):
     return best
 
 
-def in_host(request):
+def in_host(request: dict[str, Any]) -> dict[str, Any]:
     """Run an operation of `host.py`, the host-order dry run that lives beside this folder: see `call_file`."""
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     return call_file({**request, "path": os.path.join(folder, "host.py"), "function": request.get("function", "run")})
 
 
-def call_file(request):
+def call_file(request: dict[str, Any]) -> dict[str, Any]:
     """Load the Python file `path` and call `function(request)` of it in a fork; return the fork's whole report."""
 
-    def task():
+    def task() -> Any:
         spec = importlib.util.spec_from_file_location("_sglang_plug_" + os.path.basename(request["path"])[:-3], request["path"])
+        if spec is None or spec.loader is None:
+            raise ImportError(request["path"] + " cannot be loaded")
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module
         spec.loader.exec_module(module)
         return getattr(module, request["function"])(request)
 
-    return isolation.isolated(task, request.get("timeout", 60.0), request.get("memory"))
+    result: dict[str, Any] = isolation.isolated(task, request.get("timeout", 60.0), request.get("memory"))
+    return result

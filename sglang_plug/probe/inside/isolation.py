@@ -1,7 +1,10 @@
 """One call of a stranger's code in a fork of its own, whatever it does: raise, exit, crash, hang, flood, close descriptors, leave children.
 
-The fork answers through a shared memory map, which no closed descriptor, print or left-over child can spoil; its session is killed afterwards.
+The fork answers through a shared memory map, which no closed descriptor, print or left-over child can spoil; its session is killed
+afterwards.
 """
+
+from __future__ import annotations
 
 import errno
 import fcntl
@@ -15,8 +18,13 @@ import struct
 import sys
 import tempfile
 import time
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
-WATCHED = []  # what to give up for when it hangs up: the socket to the tool
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Facts = dict[str, Any]
+WATCHED: list[Any] = []  # what to give up for when it hangs up: the socket to the tool
 ROOM = 8 << 20
 OUTPUT_HEAD = 32 << 10
 GRACE = 0.3  # seconds between the stack dump of a hanging fork and its end
@@ -27,16 +35,12 @@ HEADER = struct.Struct("=q")
 FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
 
 
-class Hangup(BaseException):
-    """The tool went away: end everything."""
-
-
-def adopt_orphans():
+def adopt_orphans() -> None:
     """Become the parent of whatever daemon a plugin leaves behind, so that it can be found and ended (Linux; elsewhere without effect)."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
-def isolated(task, timeout, memory=None):
+def isolated(task: Callable[[], Any], timeout: float, memory: int | None = None) -> Facts:
     """Run `task()` (which returns a JSON value) in a fork and return how it ended.
 
     Args:
@@ -45,17 +49,18 @@ def isolated(task, timeout, memory=None):
         memory: bytes of data it may allocate.
 
     Returns:
-        {"value", "ended": {"kind": "ok" | "exit" | "signal" | "timeout", …, "stack"}, "output": {"bytes", "head"}, "leftovers": [{"pid", "command"}], "seconds"}.
+        {"value", "ended": {"kind": "ok" | "exit" | "signal" | "timeout", …, "stack"}, "output": {"bytes", "head"},
+        "leftovers": [{"pid", "command"}], "seconds"}.
     """
     room = mmap.mmap(-1, ROOM)
-    dump = tempfile.TemporaryFile()
+    dump = tempfile.TemporaryFile()  # noqa: SIM115 -- closed below, in both processes
     read, write = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
     started = time.perf_counter()
     pid = os.fork()
     if pid == 0:
-        _become_subject(task, room, dump, write, timeout, memory)
+        _become_subject(task, room, dump, write, (timeout, memory))
     os.close(write)
     try:
         status, timed_out, output = _supervise(pid, read, timeout)
@@ -64,7 +69,7 @@ def isolated(task, timeout, memory=None):
     seconds = time.perf_counter() - started
     leftovers = end_descendants(pid)
     value = _read_answer(room)
-    ended = _explain(status, timed_out, timeout, value is not None)
+    ended = _explain(status, timed_out=timed_out, timeout=timeout, answered=value is not None)
     if ended["kind"] != "ok":
         dump.seek(0)
         ended["stack"] = read_stack(dump.read(1 << 16).decode("utf-8", "replace"))
@@ -76,7 +81,7 @@ def isolated(task, timeout, memory=None):
 # --- in the fork ------------------------------------------------------------------------------------------------------------------
 
 
-def _become_subject(task, room, dump, write, timeout, memory):
+def _become_subject(task: Callable[[], Any], room: mmap.mmap, dump: IO[bytes], write: int, limits: tuple[float, int | None]) -> NoReturn:
     status = 70
     try:
         os.setsid()
@@ -86,9 +91,9 @@ def _become_subject(task, room, dump, write, timeout, memory):
         for watched in WATCHED:
             os.close(watched.detach())
         _point_streams(write)
-        _arm_stack_dump(dump, timeout)
-        if memory:
-            _limit_memory(memory)
+        _arm_stack_dump(dump, limits[0])
+        if limits[1]:
+            _limit_memory(limits[1])
         me = os.getpid()
         value = task()
         if os.getpid() == me:  # a plugin may fork and return twice; only the first process answers
@@ -103,7 +108,7 @@ def _become_subject(task, room, dump, write, timeout, memory):
         os._exit(status)
 
 
-def _point_streams(write):
+def _point_streams(write: int) -> None:
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.dup2(write, 1)
@@ -112,7 +117,7 @@ def _point_streams(write):
     os.close(write)
 
 
-def _arm_stack_dump(dump, timeout):
+def _arm_stack_dump(dump: IO[bytes], timeout: float) -> None:
     import faulthandler
 
     fd = fcntl.fcntl(dump.fileno(), fcntl.F_DUPFD_CLOEXEC, HIGH)
@@ -120,13 +125,13 @@ def _arm_stack_dump(dump, timeout):
     faulthandler.dump_traceback_later(timeout, file=fd)
 
 
-def _limit_memory(limit):
+def _limit_memory(limit: int) -> None:
     import resource
 
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
-def _write_answer(room, value):
+def _write_answer(room: mmap.mmap, value: Any) -> None:
     data = json.dumps(value, default=repr).encode("ascii")
     if len(data) > ROOM - HEADER.size:
         data = json.dumps({"too_large": len(data)}).encode("ascii")
@@ -137,11 +142,11 @@ def _write_answer(room, value):
 # --- in the supervisor ------------------------------------------------------------------------------------------------------------
 
 
-def _supervise(pid, read, timeout):
+def _supervise(pid: int, read: int, timeout: float) -> tuple[int, bool, Facts]:
     """Drain the fork's output until it ends or its time is up; return (wait status, timed out, output facts)."""
     os.set_blocking(read, False)
     deadline = time.monotonic() + timeout + GRACE
-    output = {"bytes": 0, "head": ""}
+    output: Facts = {"bytes": 0, "head": ""}
     head = bytearray()
     handle = _process_handle(pid)
     poller = select.poll()
@@ -150,7 +155,8 @@ def _supervise(pid, read, timeout):
         poller.register(watched.fileno(), select.POLLHUP)
     if handle is not None:
         poller.register(handle, select.POLLIN)
-    status, timed_out = None, False
+    status: int | None = None
+    timed_out = False
     try:
         while status is None:
             left = deadline - time.monotonic()
@@ -175,14 +181,14 @@ def _supervise(pid, read, timeout):
     return status, timed_out, output
 
 
-def _process_handle(pid):
+def _process_handle(pid: int) -> int | None:
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):
         return None
 
 
-def _drain(read, head, output):
+def _drain(read: int, head: bytearray, output: Facts) -> bool:
     """Take what is there, keep the head, count the rest; False at the end of the stream."""
     for _ in range(64):  # a flood must not keep us from looking at the clock
         try:
@@ -197,7 +203,7 @@ def _drain(read, head, output):
     return True
 
 
-def _kill_session(pid):
+def _kill_session(pid: int) -> None:
     try:
         os.killpg(pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -207,9 +213,9 @@ def _kill_session(pid):
             return
 
 
-def end_descendants(group=None):
+def end_descendants(group: int | None = None) -> list[Facts]:
     """Kill what a fork left behind, orphans in sessions of their own included; return [{"pid", "command"}]."""
-    leftovers = []
+    leftovers: list[Facts] = []
     if not _has_children():
         return leftovers
     if group is not None:
@@ -231,7 +237,7 @@ def end_descendants(group=None):
     return leftovers
 
 
-def _has_children():
+def _has_children() -> bool:
     """Tell whether anything is left below us: as the adopter of orphans we are above every left-over process."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -240,7 +246,7 @@ def _has_children():
     return True
 
 
-def _processes():
+def _processes() -> Iterator[tuple[int, int, int]]:
     """Yield (pid, parent, session) of every process that can be seen (Linux; nothing elsewhere)."""
     try:
         names = os.listdir("/proc")
@@ -257,20 +263,20 @@ def _processes():
                 yield int(name), int(fields[1]), int(fields[3])
 
 
-def _command(pid):
+def _command(pid: int) -> str:
     try:
-        with open("/proc/%d/cmdline" % pid, "rb") as file:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
             return file.read(400).replace(b"\0", b" ").decode("utf-8", "replace").strip()
     except OSError:
         return ""
 
 
-def _read_answer(room):
+def _read_answer(room: mmap.mmap) -> Any:
     (size,) = HEADER.unpack(room[: HEADER.size])
     return json.loads(room[HEADER.size : HEADER.size + size]) if size else None
 
 
-def _explain(status, timed_out, timeout, answered):
+def _explain(status: int, *, timed_out: bool, timeout: float, answered: bool) -> Facts:
     if timed_out:
         return {"kind": "timeout", "seconds": timeout}
     code = os.waitstatus_to_exitcode(status)
@@ -281,18 +287,18 @@ def _explain(status, timed_out, timeout, answered):
     return {"kind": "exit", "code": code}
 
 
-def _signal_name(number):
+def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:
-        return "signal %d" % number
+        return f"signal {number}"
 
 
-def read_stack(text):
+def read_stack(text: str) -> list[Facts]:
     """Return the frames of the first thread in a faulthandler dump, innermost first, our own left out: [{"file", "line", "function"}]."""
     frames = []
-    blocks = re.split(r"^(?:Current thread|Thread) .*\(most recent call first\):$", text, flags=re.M)
-    current = re.split(r"^Current thread .*$", text, flags=re.M)
+    blocks = re.split(r"^(?:Current thread|Thread) .*\(most recent call first\):$", text, flags=re.MULTILINE)
+    current = re.split(r"^Current thread .*$", text, flags=re.MULTILINE)
     block = current[1].split("\nThread ")[0] if len(current) > 1 else (blocks[-1] if len(blocks) > 1 else text)
     for line in block.splitlines():
         match = FRAME.match(line)
@@ -301,11 +307,11 @@ def read_stack(text):
     return frames
 
 
-def _prctl(option, value):
+def _prctl(option: int, value: int) -> None:
     if not sys.platform.startswith("linux"):
         return
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(option, int(value), 0, 0, 0) != 0 and ctypes.get_errno() != errno.EINVAL:
-        sys.stderr.write("probe: prctl(%d) failed with errno %d\n" % (option, ctypes.get_errno()))
+        sys.stderr.write(f"probe: prctl({option}) failed with errno {ctypes.get_errno()}\n")

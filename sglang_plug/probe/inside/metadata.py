@@ -1,15 +1,19 @@
-"""What is installed here, from metadata alone: the interpreter, SGLang, and every entry point that SGLang would look at. Imports no stranger's module.
+"""What is installed here, from metadata alone: the interpreter, SGLang, and every entry point that SGLang would look at. Imports no plugin.
 
-Entry points are enumerated as `importlib.metadata` enumerates them (same order, same de-duplication), but each file is read by our own parser, so that
-one broken file is a fact about that file and not the end of the whole inspection.
+Entry points are enumerated as `importlib.metadata` enumerates them (same order, same de-duplication), but each file is read by our own
+parser, so that one broken file is a fact about that file and not the end of the whole inspection.
 """
+
+from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
 import os
 import platform
 import sys
+from typing import Any
 
+Row = dict[str, Any]
 GROUPS = (
     "sglang.srt.platforms",
     "sglang.srt.plugins",
@@ -19,13 +23,13 @@ GROUPS = (
 )
 
 
-def environment(request):
+def environment(request: dict[str, Any]) -> dict[str, Any]:
     """Return {"interpreter", "sglang", "entry_points", "distributions", "problems", "shadowed"}; see the functions below for each."""
     found = _scan(detail=bool(request.get("detail")))
     return {"interpreter": _interpreter(), "sglang": find_sglang(), **found}
 
 
-def _interpreter():
+def _interpreter() -> dict[str, Any]:
     return {
         "executable": sys.executable,
         "version": platform.python_version(),
@@ -38,7 +42,7 @@ def _interpreter():
     }
 
 
-def find_sglang():
+def find_sglang() -> dict[str, Any]:
     """Return {"kind": "installed" | "source" | "directory" | "absent", "version", "origin", "metadata"} without importing sglang.
 
     `installed` has code and metadata, `source` has code only, `directory` is a bare folder of that name (no installation at all).
@@ -64,14 +68,14 @@ def find_sglang():
     return {"kind": kind, "version": version or _version_in_source(folders), "origin": origin, "metadata": metadata_path}
 
 
-def _version_in_source(folders):
+def _version_in_source(folders: list[str]) -> str | None:
     import re
 
     for folder in folders:
         for name in ("_version.py", "version.py"):
             try:
                 with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
-                    match = re.search(r"""^(?:__version__|version)\s*(?::[^=]+)?=\s*['"]([^'"]+)""", file.read(1 << 16), re.M)
+                    match = re.search(r"""^(?:__version__|version)\s*(?::[^=]+)?=\s*['"]([^'"]+)""", file.read(1 << 16), re.MULTILINE)
             except OSError:
                 continue
             if match:
@@ -79,11 +83,28 @@ def _version_in_source(folders):
     return None
 
 
+_TORCH_BACKENDS: list[list[str]] = []  # filled by each scan of this process
+
+
+def torch_backends() -> list[str]:
+    """Return the packages that torch imports when it is imported itself (group `torch.backends`)."""
+    if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "0":
+        return []
+    if not _TORCH_BACKENDS:
+        _scan(detail=False)
+    return _TORCH_BACKENDS[-1]
+
+
 # --- distributions ----------------------------------------------------------------------------------------------------------------
 
 
-def _scan(detail):
-    entries, problems, shadowed, relevant, seen = [], [], [], [], {}
+def _scan(*, detail: bool) -> dict[str, Any]:
+    entries: list[Row] = []
+    problems: list[Row] = []
+    shadowed: list[Row] = []
+    relevant: list[Row] = []
+    seen: dict[str, Row] = {}
+    backends: list[str] = []
     for dist in importlib.metadata.distributions():
         key = _key(dist, problems)
         text, trouble = _entry_points_text(dist)
@@ -94,20 +115,23 @@ def _scan(detail):
             continue
         seen[key] = {"ours": ours, "where": _where(dist)}
         rows, bad = parse(text)
-        for fact in trouble + bad:
-            problems.append({**fact, "path": os.path.join(_where(dist), "entry_points.txt"), "dist": _identity(dist)["name"]})
+        if trouble or bad:
+            whose = {"path": os.path.join(_where(dist), "entry_points.txt"), "dist": _identity(dist)["name"]}
+            problems += [{**fact, **whose} for fact in trouble + bad]
+        backends += [row["name"] for row in rows if row["group"] == "torch.backends"]
         rows = _relevant(rows)
         if rows:
             identity = _identity(dist)
             relevant.append({**identity, **(_details(dist) if detail else {})})
             entries += [{**row, "dist": identity["name"], "version": identity["version"], "where": identity["where"]} for row in rows]
+    _TORCH_BACKENDS.append(backends)
     return {"entry_points": entries, "distributions": relevant, "problems": problems, "shadowed": shadowed, "scanned": len(seen)}
 
 
-def _key(dist, problems):
+def _key(dist: Any, problems: list[Row]) -> str:
     """The name under which `importlib.metadata` de-duplicates."""
     try:
-        return dist._normalized_name
+        return str(dist._normalized_name)
     except Exception as exc:  # metadata without a name: the host fails on it as well, or takes None, by its version
         problems.append(
             {"kind": "nameless", "fatal": False, "line": None, "text": "", "why": repr(exc), "path": _where(dist), "dist": None}
@@ -115,11 +139,11 @@ def _key(dist, problems):
         return "nameless:" + _where(dist)
 
 
-def _where(dist):
+def _where(dist: Any) -> str:
     return str(getattr(dist, "_path", "") or repr(dist))
 
 
-def _entry_points_text(dist):
+def _entry_points_text(dist: Any) -> tuple[str, list[Row]]:
     """Return (text, problems) of a distribution's entry-point file."""
     path = getattr(dist, "_path", None)
     if path is None:
@@ -136,13 +160,15 @@ def _entry_points_text(dist):
         return data.decode("utf-8", "replace"), [fact]
 
 
-def parse(text):
+def parse(text: str) -> tuple[list[Row], list[Row]]:
     """Read an entry-point file as the host does; return (rows, problems).
 
     A row is {"group", "name", "value", "line"}, duplicates kept. A problem is {"kind", "fatal", "line", "text", "why"}: `fatal` ones make
     `importlib.metadata.entry_points()` raise for every package of the environment.
     """
-    rows, problems, group = [], [], None
+    rows: list[Row] = []
+    problems: list[Row] = []
+    group: str | None = None
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip()
         if not line or line.startswith("#"):
@@ -161,11 +187,11 @@ def parse(text):
     return rows, problems
 
 
-def _relevant(rows):
+def _relevant(rows: list[Row]) -> list[Row]:
     return [row for row in rows if row["group"] in GROUPS or "sgl" in row["group"].lower()]
 
 
-def _identity(dist):
+def _identity(dist: Any) -> Row:
     """Return {"name", "version", "where"}; a name that metadata does not give is None, as for the host."""
     try:
         metadata = dist.metadata
@@ -175,11 +201,11 @@ def _identity(dist):
     return {"name": name, "version": version, "where": _where(dist)}
 
 
-def _details(dist):
+def _details(dist: Any) -> Row:
     """Facts that only doctor needs: {"editable", "url", "record", "missing", "pth", "installer", "requires"}."""
     import json
 
-    facts = {
+    facts: Row = {
         "editable": False,
         "url": None,
         "record": False,
@@ -208,7 +234,7 @@ def _details(dist):
     return facts
 
 
-def _code_lines(path):
+def _code_lines(path: str) -> list[str]:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return [line.strip()[:300] for line in file if line.startswith(("import ", "import\t"))]

@@ -1,5 +1,7 @@
 """The loop of the child: one JSON request a line, one JSON reply a line. Owns the socket and the table of operations."""
 
+from __future__ import annotations
+
 import fcntl
 import importlib
 import json
@@ -9,8 +11,12 @@ import socket
 import sys
 import time
 import traceback
+from typing import TYPE_CHECKING, Any
 
 from . import isolation
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 LINE = b"\n"
 HIGH = 128  # above the descriptors that a plugin closes or counts upon
@@ -24,7 +30,7 @@ OPERATIONS = {
 }
 
 
-def serve(fd, launch):
+def serve(fd: int, launch: str) -> None:
     """Answer requests on `fd` until it is closed; `launch` (`script` or `module`) says what stands first on sys.path."""
     channel = socket.socket(fileno=_raise_descriptor(fd))
     isolation.adopt_orphans()
@@ -43,25 +49,25 @@ def serve(fd, launch):
     isolation.end_descendants()
 
 
-def _leave(signum, frame):
+def _leave(signum: int, frame: FrameType | None) -> None:
     isolation.end_descendants()
     os._exit(128 + signum)
 
 
-def _raise_descriptor(fd):
+def _raise_descriptor(fd: int) -> int:
     high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH)
     os.close(fd)
     return high
 
 
-def _place_launch_folder(launch):
+def _place_launch_folder(launch: str) -> None:
     """Put first on sys.path what the launch puts there: the console script's folder, or the working directory (`python -m`, `-c`)."""
     if getattr(sys.flags, "safe_path", False):
         return
     sys.path.insert(0, os.getcwd() if launch == "module" else os.path.dirname(sys.executable))
 
 
-def _answer(request):
+def _answer(request: dict[str, Any]) -> dict[str, Any]:
     started = time.perf_counter()
     try:
         module, name = OPERATIONS[request["op"]].split(":")
@@ -73,5 +79,5 @@ def _answer(request):
     return reply
 
 
-def _encode(value):
+def _encode(value: object) -> bytes:
     return json.dumps(value, default=repr).encode("ascii")  # escapes only: no text of a stranger can break a line
