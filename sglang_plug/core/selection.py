@@ -52,6 +52,7 @@ class Activation:
         kind: the type name of what it returned (`str`, `NoneType`, `type`, …); worked out from `returned` where left out.
         seconds: how long it took.
         exception: the exception itself, where the callback ran in this process.
+        fatal: the process ends with it in every mode: it exited, crashed, hung, or raised what `except Exception` does not catch.
     """
 
     returned: str | None = None
@@ -59,6 +60,7 @@ class Activation:
     kind: str = ""
     seconds: float | None = None
     exception: BaseException | None = None
+    fatal: bool = False
 
     def __post_init__(self) -> None:
         if not self.kind:
@@ -119,7 +121,7 @@ def select(
         return Resolution(policy.runtime, "error", steps=tuple(walk.steps), error=stop.failure)
 
 
-class _Stopped(Exception):  # noqa: N818 -- never leaves this module
+class _Stopped(Exception):
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
         self.failure = failure
@@ -133,6 +135,7 @@ class _Walk:
         self.activate = activate
         self.detect = detect
         self.steps: list[Step] = []
+        self.strict = not policy.open_activation
 
     def run(self, settings: Settings, candidates: tuple[Candidate, ...]) -> Resolution:
         policy = self.policy
@@ -169,6 +172,7 @@ class _Walk:
         if not matches:
             self.stop("selector", subject, "unknown", self.unknown(selected, candidates))
         self.note("selector", subject, "chosen", "only the selected platform is imported")
+        self.strict = True
         for candidate in candidates:
             if candidate.name != selected:
                 self.note("selector", candidate.name, "skipped", "not selected; never imported", dist=candidate.dist)
@@ -277,8 +281,7 @@ class _Walk:
         outcome = self.activate(candidate)
         name, dist, error = candidate.name, candidate.dist, outcome.error
         if error is not None:
-            explicit = any(step.rule == "selector" and step.verdict == "chosen" for step in self.steps)
-            if explicit or not self.policy.open_activation:
+            if self.strict or outcome.fatal:
                 failure = Failure(error.type, error.message, cause=error.cause or str(error), hint="try: sglang-plug doctor")
                 self.stop("activate", name, "raised", failure, seconds=outcome.seconds)
             doing = "import" if error.phase == "load" else "activate()"

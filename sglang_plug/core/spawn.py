@@ -1,0 +1,150 @@
+"""What crosses the spawn boundary and in which order a child comes up (S7). Imports no runtime module; standard-library types only."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import sys
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import SpawnContext
+
+    from sglang_plug.core.runtime import Runtime
+
+_PR_SET_PDEATHSIG = 1
+_SHOWN = 5
+
+
+def context() -> SpawnContext:
+    """Return a spawn context of our own, whatever start method the embedding application set."""
+    import multiprocessing
+
+    return multiprocessing.get_context("spawn")
+
+
+@dataclass(frozen=True)
+class ServerArgsPayload:
+    """Server arguments kept as opaque bytes, so that unpickling them imports nothing before the child is ready."""
+
+    _pickle: bytes = field(repr=False)
+
+    @classmethod
+    def capture(cls, server_args: object) -> ServerArgsPayload:
+        """Take the picture of `server_args`.
+
+        Raises:
+            pickle.PicklingError: they cannot be pickled.
+        """
+        return cls(pickle.dumps(server_args, protocol=pickle.HIGHEST_PROTOCOL))
+
+    def materialize(self) -> Any:
+        """Unpickle, which imports the modules of the arguments. Call it after hooks are applied.
+
+        Raises:
+            Exception: what those imports raise.
+        """
+        return pickle.loads(self._pickle)  # noqa: S301 -- our own parent's bytes, through multiprocessing's own pipe
+
+
+@dataclass(frozen=True)
+class SchedulerProcessSpec:
+    """All that a scheduler child needs, without importing the runtime."""
+
+    local_rank: int
+    rank: int
+    server_args: ServerArgsPayload
+    pipe_writer: Connection
+
+
+def bootstrap(runtime: Runtime, *, serve: Callable[[], Callable[[], object]], init_backend: bool) -> None:
+    """Bring a child up in order: backend, plugins registered, hooks applied, then the work itself.
+
+    Args:
+        runtime: the runtime of this process.
+        serve: called once hooks are applied; imports the runtime, materialises arguments and returns the patched function to call.
+        init_backend: whether this child touches the device.
+
+    Raises:
+        BaseException: what a phase raises; nothing after it runs.
+    """
+    if init_backend:
+        runtime.init_backend()
+    runtime.load_plugins()
+    runtime.apply_plugin_hooks()
+    serve()()
+
+
+def warn_of_early_imports(
+    prefix: str, allowed: Sequence[str], *, namespaces: Sequence[str] = (), logger: str = __name__
+) -> tuple[str, ...]:
+    """Warn of runtime modules that this child imported before its platform was ready, naming them and the script that did it.
+
+    Args:
+        prefix: what the names of runtime modules begin with, dot included.
+        allowed: modules that may be there already, with everything below them.
+        namespaces: packages that hold the allowed modules and import nothing themselves.
+        logger: who warns.
+
+    Returns:
+        The names, sorted.
+    """
+    early = tuple(
+        sorted(
+            name
+            for name in list(sys.modules)
+            if name.startswith(prefix) and name not in namespaces and not any(name == top or name.startswith(top + ".") for top in allowed)
+        )
+    )
+    if early:
+        more = f" (+{len(early) - _SHOWN} more)" if len(early) > _SHOWN else ""
+        script = getattr(sys.modules.get("__main__"), "__file__", None) or "the launching script"
+        logging.getLogger(logger).warning(
+            "Runtime modules were imported before this worker initialized its platform: %s%s. spawn runs the module scope of %s in every "
+            "child, so classes and registrations made there are out of reach of platform and hooks. Move the import under "
+            'if __name__ == "__main__": or into the function that uses it.',
+            ", ".join(early[:_SHOWN]),
+            more,
+            script,
+        )
+    return early
+
+
+def die_with_parent(parent: int | None = None) -> None:
+    """End this process when its parent ends, however that happens.
+
+    On Linux the kernel does it; a watching thread does it elsewhere, and where the kernel's signal was refused.
+
+    Args:
+        parent: the parent's id, where it is known; the present parent otherwise.
+    """
+    expected = parent if parent is not None else os.getppid()
+    armed = _arm_kernel()
+    if os.getppid() != expected:
+        os._exit(1)  # it died before the signal was armed
+    if not armed:
+        threading.Thread(target=_watch, args=(expected,), name="parent-watcher", daemon=True).start()
+
+
+def _arm_kernel() -> bool:
+    if not sys.platform.startswith("linux"):
+        return False
+    import ctypes
+    import signal
+
+    try:
+        status: int = ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    except (OSError, AttributeError):
+        return False
+    return status == 0
+
+
+def _watch(parent: int, pause: float = 0.5) -> None:
+    while os.getppid() == parent:
+        threading.Event().wait(pause)
+    os._exit(1)
