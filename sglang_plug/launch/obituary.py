@@ -1,0 +1,179 @@
+"""Why an engine died, in words: the process, its last error, and what that error means. Reads the log; a table of known ends."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections import deque
+from dataclasses import dataclass, field
+
+from sglang_plug.launch.phases import without_stamp
+
+_EXCEPTION = re.compile(r"^(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning|Expired|Failed)\b(?::|$)")
+_RANK = re.compile(r"\b((?:DP\d+ )?(?:PP\d+ )?TP\d+|DP\d+)\b")
+_PLACES = (
+    (re.compile(r"Scheduler (?:PP\d+ )?(?:TP\d+ )?(?:hit an exception|crashed)|run_scheduler_process"), "scheduler"),
+    (re.compile(r"DetokenizerManager hit an exception|run_detokenizer_process"), "detokenizer"),
+    (re.compile(r"DataParallelController hit an exception|run_data_parallel_controller_process"), "data-parallel controller"),
+    (re.compile(r"bootstrap_scheduler_process|gpu_worker"), "diffusion worker"),
+)
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a known error means, and what to do."""
+
+    pattern: str
+    means: str
+    hint: str
+
+
+MEANINGS = (
+    Meaning(
+        r"SGLANG_CPU_OMP_THREADS_BIND is not set",
+        "several ranks on a CPU need to be told which cores are whose, unless the machine has a NUMA node for each",
+        "set SGLANG_CPU_OMP_THREADS_BIND, one group of cores a rank: SGLANG_CPU_OMP_THREADS_BIND='0|1' for two ranks",
+    ),
+    Meaning(
+        r"No accelerator .* or platform plugin is available",
+        "the platform's get_device() raised, or no platform plugin is active",
+        "override get_device(device_id) in the platform class, and see `sglang-plug resolve`",
+    ),
+    Meaning(
+        r"'torch\.device' object has no attribute 'split'",
+        "the platform's get_device() returned a torch.device; SGLang wants text since 0.5.13",
+        'return "cpu", "cuda:0", …: `return f"{self.device_type}:{device_id}"`',
+    ),
+    Meaning(
+        r"Can't pickle <function run_\w+_process",
+        "a hook on a process's entry function: the parent pickles the original and finds another object in its place",
+        "hook a method of the class that runs inside the process instead, e.g. Scheduler.__init__",
+    ),
+    Meaning(
+        r"[Aa]ddress already in use|Errno 98|port .* is (?:not available|already in use)",
+        "another server listens on the port",
+        "choose another --port, or stop the other server",
+    ),
+    Meaning(
+        r"Expected one of cpu, cuda.* device type at start of device string",
+        "torch does not know the platform's device type yet: SGLang asks for its module before init_backend()",
+        "register the device module when the platform's module is imported (torch._register_device_module, rename_privateuse1_backend)",
+    ),
+    Meaning(
+        r"_cuda_setDevice|Torch not compiled with CUDA",
+        "SGLang called torch.cuda on a platform without CUDA (under Ray it always does)",
+        "run without --use-ray, or let the platform's init_backend() replace torch.cuda.set_device",
+    ),
+    Meaning(
+        r"Not enough memory|out of memory|OutOfMemoryError|Cannot allocate memory",
+        "the weights and the cache do not fit",
+        "lower --mem-fraction-static or --max-total-tokens, or use more ranks",
+    ),
+    Meaning(
+        r"not found in group|Unknown SGLANG_PLATFORM|SGLANG_PLATFORM=.* not found|Unsupported SGLANG_DIFFUSION_PLATFORM_OVERRIDE",
+        "the selected platform is not installed in the engine's environment",
+        "see `sglang-plug list` and `sglang-plug resolve`",
+    ),
+    Meaning(
+        r"cannot import name 'current_platform'",
+        "the platform's module failed to import, and SGLang hides the reason behind this message",
+        "run `sglang-plug doctor`: it names the import that failed",
+    ),
+    Meaning(
+        r"No space left on device",
+        "a disk is full",
+        "free space, or let logs, compilation caches and --record go to another disk",
+    ),
+    Meaning(
+        r"(?:is not a local folder|Repo id must be|does not appear to have a file named config\.json|OfflineModeIsEnabled|"
+        r"couldn't connect to|LocalEntryNotFoundError)",
+        "the model was neither found on this machine nor fetched",
+        "give --model-path a folder with config.json, weights and tokenizer",
+    ),
+    Meaning(
+        r"SafetensorError|HeaderTooLarge|InvalidHeader|Error while deserializing header|UnpicklingError",
+        "a weight file is damaged or incomplete",
+        "copy or download the model's files again",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Obituary:
+    """How an engine ended.
+
+    Attributes:
+        ended: `exit status 1`, `signal SIGKILL`, …
+        process: which of the engine's processes failed first, when the log tells.
+        error: its last error, one line.
+        meaning: what that means, when it is known.
+        hint: what to do.
+        tail: the last lines of the log.
+    """
+
+    ended: str
+    process: str | None = None
+    error: str | None = None
+    meaning: str | None = None
+    hint: str | None = None
+    tail: tuple[str, ...] = ()
+
+
+@dataclass
+class Listener:
+    """Remembers of a log what an obituary needs: the first traceback's end, and the last lines. Bounded."""
+
+    tail: deque[str] = field(default_factory=lambda: deque(maxlen=400))
+
+    def hear(self, line: str) -> None:
+        self.tail.append(line)
+
+    def write(self, returncode: int, phase: str) -> Obituary:
+        """Return the obituary of an engine that ended with `returncode` (negative: a signal) during `phase`."""
+        lines = list(self.tail)
+        error, place = self._error(lines)
+        known = next((m for m in MEANINGS if any(re.search(m.pattern, line) for line in lines)), None)
+        meaning, hint = (known.means, known.hint) if known else (None, None)
+        if error is None and returncode == -signal.SIGKILL:
+            meaning = "nobody here sent that signal: the kernel ends processes this way when memory runs out"
+            hint = "see `dmesg | grep -i oom`; lower --mem-fraction-static"
+        ended = f"signal {signal.Signals(-returncode).name}" if returncode < 0 else f"exit status {returncode}"
+        return Obituary(f"{ended}, after: {phase}", place, error, meaning, hint, tuple(lines[-20:]))
+
+    @staticmethod
+    def _error(lines: list[str]) -> tuple[str | None, str | None]:
+        """Return the error that came first, and the process it came from.
+
+        The first exception line is the cause: what follows are the processes that lost their peer, and the parent that gave up. Inside one
+        traceback the last exception counts.
+        """
+        for start, line in enumerate(lines):
+            if "Traceback (most recent call last)" not in line:
+                continue
+            end, error = _end_of_traceback(lines, start)
+            if error is not None:
+                return error, _place(lines[max(0, start - 2) : end + 1])
+        for line in lines:
+            if _EXCEPTION.match(without_stamp(line)) or without_stamp(line).startswith(("error:", "Error:")):
+                return without_stamp(line).strip(), _place([line])
+        return None, None
+
+
+def _end_of_traceback(lines: list[str], start: int) -> tuple[int, str | None]:
+    error, index = None, start
+    for index in range(start + 1, len(lines)):
+        text = lines[index]
+        if _EXCEPTION.match(text):
+            error = text.strip()
+        elif error is not None and text.strip() and not text.startswith((" ", "During handling", "The above exception", "Traceback")):
+            break
+    return index, error
+
+
+def _place(lines: list[str]) -> str | None:
+    text = "\n".join(lines)
+    place = next((name for pattern, name in _PLACES if pattern.search(text)), None)
+    rank = _RANK.search(text)
+    if place is None and rank is None:
+        return None
+    return " ".join(filter(None, [place or "scheduler", rank.group(1) if rank else None]))

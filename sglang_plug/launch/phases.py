@@ -1,0 +1,48 @@
+"""How far a start has come, read from the engine's log. Tables of what SGLang and the stand-in print; nothing else depends on them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+# (what is reached, a pattern of the line that says so). In the order of a start; a later line implies the earlier ones.
+_MILESTONES: tuple[tuple[str, str], ...] = (
+    ("arguments resolved", r"\bserver_args\s*=|\bServerArgs\("),
+    ("processes joined", r"Init (?:torch distributed|parallel) ends|Init parallel ends"),
+    ("weights loading", r"Load weight begin"),
+    ("weights loaded", r"Load weight end|Loaded module|Loaded pipeline"),
+    ("cache allocated", r"KV Cache is allocated|Memory pool end|KV pool"),
+    ("graphs captured", r"Capture (?:cuda|device|cpu|npu) graph end|Capture .* graph end"),
+    ("HTTP listening", r"Uvicorn running on|Application startup complete|Granian|Starting FastAPI"),
+    ("engine says ready", r"fired up and ready to roll|Server is ready|ready to serve"),
+)
+_COMPILED = tuple((name, re.compile(pattern)) for name, pattern in _MILESTONES)
+_NOTED = re.compile(r"^\[[^\]]*\]\s*")
+
+
+@dataclass
+class Progress:
+    """Follows one start.
+
+    Attributes:
+        reached: milestone -> seconds after the start, in the order of their arrival.
+    """
+
+    reached: dict[str, float] = field(default_factory=dict)
+
+    def read(self, line: str, seconds: float) -> str | None:
+        """Take one log line; return the milestone that it reaches for the first time."""
+        for name, pattern in _COMPILED:
+            if name not in self.reached and pattern.search(line):
+                self.reached[name] = seconds
+                return name
+        return None
+
+    @property
+    def last(self) -> str:
+        return next(reversed(self.reached), "imports")
+
+
+def without_stamp(line: str) -> str:
+    """Return a log line without the time and rank in front of it."""
+    return _NOTED.sub("", line)

@@ -1,0 +1,281 @@
+"""Runs one engine from start to end: streams its output, follows its start, and leaves nobody behind. Writes to the given streams only."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import threading
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Any, Protocol
+
+from sglang_plug.errors import LaunchError
+from sglang_plug.launch import tree
+from sglang_plug.launch.obituary import Listener, Obituary
+from sglang_plug.launch.phases import Progress
+from sglang_plug.launch.readiness import Knocker
+from sglang_plug.launch.watcher import Watcher
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+    from types import FrameType
+
+    from sglang_plug.launch.plan import Plan
+
+GRACE = 8.0  # SGLang drains for about five seconds; the whole tree must be gone after ten
+LEFT_BEHIND = 2.0  # for what outlives an engine that ended by itself
+SILENCE = 60.0
+
+
+class Audience(Protocol):
+    """Who is told how the launch goes."""
+
+    def reached(self, milestone: str, seconds: float) -> None: ...
+    def still_waiting(self, phase: str, seconds: float, line: str) -> None: ...
+    def ready(self, url: str, seconds: float) -> None: ...
+    def not_answering(self, why: str) -> None: ...
+    def stopping(self, reason: str) -> None: ...
+    def killed(self, processes: Sequence[tree.Process]) -> None: ...
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a launch ended.
+
+    Attributes:
+        status: the engine's exit status, 128 + N where signal N ended it.
+        ready: seconds until the first real answer; None where it never came.
+        obituary: why it died, when nobody asked it to.
+    """
+
+    status: int
+    ready: float | None = None
+    obituary: Obituary | None = None
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What else is wanted of a launch.
+
+    Attributes:
+        folders: removed when the launch ends, however it ends.
+        ready_limit: give up when the first answer takes longer than so many seconds.
+        check: called now and then during the start; a reason that it returns ends the launch.
+        until_ready: stop the engine as soon as it answered (a trial start).
+    """
+
+    folders: tuple[Path, ...] = ()
+    ready_limit: float | None = None
+    check: Callable[[], str | None] | None = None
+    until_ready: bool = False
+
+
+@dataclass
+class _State:
+    started: float = field(default_factory=time.monotonic)
+    progress: Progress = field(default_factory=Progress)
+    listener: Listener = field(default_factory=Listener)
+    heard: float = field(default_factory=time.monotonic)
+    ready: float | None = None
+    asked: str | None = None  # why the engine was told to stop
+    deadline: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.started
+
+
+def run(plan: Plan, audience: Audience, *, out: IO[bytes], err: IO[bytes], wishes: Wishes | None = None) -> Outcome:
+    """Run the engine of `plan` until it ends or somebody ends this process, and return how it ended.
+
+    Args:
+        plan: what to start.
+        audience: is told of milestones, readiness and the end.
+        out, err: where the engine's output goes, byte for byte.
+        wishes: limits and the like.
+
+    Raises:
+        LaunchError: the program cannot be started.
+    """
+    wishes = wishes or Wishes()
+    mark = uuid.uuid4().hex
+    tree.adopt_orphans()
+    watcher = Watcher(mark, wishes.folders)
+    try:
+        with _start(plan, mark) as process:
+            watcher.watch(process.pid)
+            try:
+                return _Run(plan, audience, process, mark, wishes).follow(out, err)
+            finally:
+                tree.end(process.pid, mark, grace=0)
+    finally:
+        for folder in wishes.folders:
+            shutil.rmtree(folder, ignore_errors=True)
+        watcher.dismiss()
+
+
+def _start(plan: Plan, mark: str) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            plan.argv,
+            env={**plan.environment.env, tree.MARK: mark, "PYTHONUNBUFFERED": plan.environment.env.get("PYTHONUNBUFFERED", "1")},
+            cwd=plan.environment.cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # a terminal's Ctrl-C reaches us alone: we end the tree in order
+            preexec_fn=tree.die_with_parent,  # noqa: PLW1509 - one system call, and no thread runs yet
+        )
+    except OSError as exc:
+        raise LaunchError("the engine cannot be started", subject=plan.argv[0], cause=str(exc), hint="check --python") from exc
+
+
+class _Run:
+    """The loop of one launch: everything that happens arrives as an event on one queue."""
+
+    def __init__(self, plan: Plan, audience: Audience, process: subprocess.Popen[bytes], mark: str, wishes: Wishes) -> None:
+        self._plan, self._audience, self._process, self._mark, self._wishes = plan, audience, process, mark, wishes
+        self._events: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        self._state = _State()
+        self._knocker = Knocker(
+            plan.arguments,
+            plan.runtime,
+            answered=lambda: self._events.put(("answered", None)),
+            refused=lambda why: self._events.put(("refused", why)),
+        )
+
+    def follow(self, out: IO[bytes], err: IO[bytes]) -> Outcome:
+        """Follow the engine to its end."""
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        pumps = [self._pump(self._process.stdout, out), self._pump(self._process.stderr, err)]
+        with _signals(self._events):
+            threading.Thread(target=lambda: self._events.put(("ended", self._process.wait())), daemon=True).start()
+            self._knocker.start()
+            while (status := self._turn()) is None:
+                pass
+            self._knocker.stop()
+            killed = tree.end(
+                self._process.pid, self._mark, grace=max(0.0, (self._state.deadline or time.monotonic() + LEFT_BEHIND) - time.monotonic())
+            )
+            if killed:
+                self._audience.killed(killed)
+            for pump in pumps:
+                pump.join(timeout=2)
+        self._drain()
+        obituary = None
+        if self._state.asked is None and (status != 0 or self._state.ready is None):
+            obituary = self._state.listener.write(status, self._state.progress.last if self._state.ready is None else "serving")
+        return Outcome(128 - status if status < 0 else status, self._state.ready, obituary)
+
+    def _turn(self) -> int | None:
+        """Take one event, or notice that time has passed; return the engine's status once it ended."""
+        try:
+            kind, value = self._events.get(timeout=0.25)
+        except queue.Empty:
+            self._tick()
+            return None
+        if kind == "line":
+            self._hear(value)
+        elif kind == "answered":
+            self._state.ready = self._state.seconds
+            self._audience.ready(self._plan.arguments.url, self._state.ready)
+            if self._wishes.until_ready:
+                self._stop("trial start")
+        elif kind == "refused":
+            self._audience.not_answering(value)
+        elif kind == "signal":
+            self._stop(signal.Signals(value).name)
+        elif kind == "ended":
+            return int(value)
+        return None
+
+    def _tick(self) -> None:
+        state, now = self._state, time.monotonic()
+        if state.deadline is not None:
+            if now > state.deadline:
+                self._kill()
+            return
+        if state.ready is not None:
+            return
+        if self._wishes.check is not None and (reason := self._wishes.check()) is not None:
+            self._stop(reason)
+        elif self._wishes.ready_limit is not None and state.seconds > self._wishes.ready_limit:
+            self._stop(f"no answer within {self._wishes.ready_limit:.0f} s")
+        elif now - state.heard > SILENCE:
+            state.heard = now
+            self._audience.still_waiting(state.progress.last, state.seconds, state.listener.tail[-1] if state.listener.tail else "")
+
+    def _hear(self, line: str) -> None:
+        self._state.heard = time.monotonic()
+        self._state.listener.hear(line)
+        if self._state.ready is None and (milestone := self._state.progress.read(line, self._state.seconds)):
+            self._audience.reached(milestone, self._state.seconds)
+
+    def _stop(self, reason: str) -> None:
+        if self._state.asked is not None:  # asked twice: at once
+            self._kill()
+            return
+        self._state.asked = reason
+        self._state.deadline = time.monotonic() + GRACE
+        self._audience.stopping(reason)
+        tree.send(self._process.pid, signal.SIGTERM)
+
+    def _kill(self) -> None:
+        self._state.deadline = time.monotonic()
+        for process in tree.members(self._process.pid, self._mark):
+            tree.send(process.pid, signal.SIGKILL)
+
+    def _drain(self) -> None:
+        while not self._events.empty():
+            kind, value = self._events.get()
+            if kind == "line":
+                self._state.listener.hear(value)
+
+    def _pump(self, source: IO[bytes], target: IO[bytes]) -> threading.Thread:
+        thread = threading.Thread(target=self._copy, args=(source, target), daemon=True)
+        thread.start()
+        return thread
+
+    def _copy(self, source: IO[bytes], target: IO[bytes]) -> None:
+        rest, alive = b"", True
+        while chunk := os.read(source.fileno(), 1 << 16):
+            if alive:
+                alive = _write(target, chunk)
+            *lines, rest = (rest + chunk.replace(b"\r", b"\n")).split(b"\n")
+            rest = rest[-(1 << 16) :]
+            for line in lines:
+                if line.strip():
+                    self._events.put(("line", line.decode(errors="replace")))
+
+
+def _write(target: IO[bytes], chunk: bytes) -> bool:
+    """Write and flush; return False once the reader is gone: the engine goes on without one."""
+    try:
+        target.write(chunk)
+        target.flush()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _signals(events: queue.SimpleQueue[tuple[str, Any]]) -> Iterator[None]:
+    """While it lasts, SIGINT, SIGTERM and SIGHUP become events. Only the main thread may install handlers."""
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        events.put(("signal", number))
+
+    mine = threading.current_thread() is threading.main_thread()
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if mine}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,77 @@
+"""The last witness: a small process that ends a launch whose supervisor was killed outright.
+
+It reads a pipe whose other end only the supervisor holds. A closed pipe without the farewell means that nobody is left to clean up.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO
+
+from sglang_plug.launch import tree
+
+FAREWELL = b"."
+GRACE = 2.0
+
+
+class Watcher:
+    """Handle of the watching process; `dismiss` it when everything was cleaned up."""
+
+    def __init__(self, mark: str, folders: tuple[Path, ...] = ()) -> None:
+        env = {name: value for name, value in os.environ.items() if name != tree.MARK}
+        package = str(Path(__file__).parents[2])
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, [package, env.get("PYTHONPATH", "")]))
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__, mark, *map(str, folders)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # a terminal's Ctrl-C is not for it
+            env=env,
+        )
+
+    def watch(self, root: int) -> None:
+        """Tell which process is the root of the launch."""
+        self._say(f"{root}\n".encode())
+
+    def dismiss(self) -> None:
+        """End the watch: nothing is left to do."""
+        self._say(FAREWELL)
+        self._pipe.close()
+        self._process.wait()
+
+    @property
+    def _pipe(self) -> IO[bytes]:
+        assert self._process.stdin is not None
+        return self._process.stdin
+
+    def _say(self, words: bytes) -> None:
+        try:
+            self._pipe.write(words)
+            self._pipe.flush()
+        except BrokenPipeError:
+            return  # somebody killed the watcher: the supervisor still cleans up
+
+
+def main(argv: list[str]) -> int:
+    """Wait for the supervisor's farewell, or for its death; in the latter case end the launch and remove its folders."""
+    mark, folders = argv[0], argv[1:]
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    said = sys.stdin.buffer.read()
+    if said.endswith(FAREWELL):
+        return 0
+    first = said.partition(b"\n")[0]
+    tree.end(int(first) if first.isdigit() else os.getpid(), mark, grace=GRACE)
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

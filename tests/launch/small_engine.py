@@ -1,0 +1,89 @@
+"""A very small server with SGLang's outside: log lines, `/health`, `/generate`, a child in a session of its own. Run by path."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TextIO
+
+CHILD = """
+import signal, sys, time
+if "stubborn" in sys.argv:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("up", flush=True)
+time.sleep(600)
+"""
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self._answer(200 if self.path == "/health" else 404)
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self._answer(self.server.generate_status)  # type: ignore[attr-defined]
+
+    def _answer(self, status: int) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, *_args: object) -> None:
+        """Say nothing."""
+
+
+def say(text: str, where: TextIO = sys.stderr) -> None:
+    where.write(f"{text}\n")
+    where.flush()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--die", choices=["import", "oom", "scheduler"])
+    parser.add_argument("--children", nargs="*", default=[])
+    parser.add_argument("--pids")
+    parser.add_argument("--deaf", action="store_true")
+    parser.add_argument("--generate-status", type=int, default=200)
+    parser.add_argument("--exit-status", type=int, default=0)
+    options = parser.parse_args()
+    pids = [os.getpid()]
+    for kind in options.children:
+        child = subprocess.Popen([sys.executable, "-S", "-c", CHILD, kind], stdout=subprocess.PIPE, start_new_session=kind != "plain")
+        assert child.stdout is not None
+        child.stdout.readline()
+        pids.append(child.pid)
+    if options.pids:
+        with open(options.pids + ".new", "w", encoding="utf-8") as file:
+            file.write(" ".join(map(str, pids)))
+        os.replace(options.pids + ".new", options.pids)
+    say("[2026-01-01 00:00:00] server_args={}")
+    if options.die == "import":
+        raise ModuleNotFoundError("No module named 'vendor_rt'")
+    if options.die == "oom":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if options.die == "scheduler":
+        say(
+            "[2026-01-01 00:00:00 TP1] Scheduler hit an exception: Traceback (most recent call last):\n"
+            '  File "scheduler.py", line 1, in run_scheduler_process\n    f()\n'
+            "AssertionError: SGLANG_CPU_OMP_THREADS_BIND is not set, in this case, the total number of ranks\n"
+            "[2026-01-01 00:00:00] Received sigquit from a child process. It usually means the child failed."
+        )
+        raise SystemExit(1)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN if options.deaf else lambda *_: os._exit(options.exit_status))
+    server = ThreadingHTTPServer(("127.0.0.1", options.port), Handler)
+    server.generate_status = options.generate_status  # type: ignore[attr-defined]
+    say("The server is fired up and ready to roll!")
+    say("on stdout", sys.stdout)
+    server.serve_forever()
+    time.sleep(600)
+
+
+if __name__ == "__main__":
+    main()
