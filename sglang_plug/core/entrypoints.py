@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -19,8 +18,7 @@ SERVE_BACKENDS = "sglang.serve_backends"
 GROUPS = (SRT_PLATFORMS, SRT_PLUGINS, DIFFUSION_PLATFORMS, DIFFUSION_PLUGINS, SERVE_BACKENDS)
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """One entry point of one distribution, as its metadata spells it.
 
     Attributes:
@@ -37,7 +35,7 @@ class Candidate:
     group: str
     dist: str | None = None
     version: str | None = None
-    entry_point: Any = field(default=None, compare=False, repr=False)
+    entry_point: Any = None
 
 
 def installed(group: str, entry_points: Callable[..., Iterable[Any]] | None = None) -> tuple[Candidate, ...]:

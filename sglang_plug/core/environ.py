@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from sglang_plug.errors import BadVariable
 
@@ -15,11 +15,11 @@ PLATFORM = "SGLANG_PLATFORM"
 DIFFUSION_PLATFORM = "SGLANG_DIFFUSION_PLATFORM_OVERRIDE"
 PLUGINS = "SGLANG_PLUGINS"
 CPU_ENGINE = "SGLANG_USE_CPU_ENGINE"
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 VARIABLES = (PLATFORM, DIFFUSION_PLATFORM, PLUGINS, CPU_ENGINE)
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """What the environment asks for, after aliases.
 
     Attributes:
@@ -35,8 +35,8 @@ class Settings:
     diffusion_platform: str | None = None
     plugins: frozenset[str] | None = None
     cpu_engine: bool = False
-    raw: Mapping[str, str] = field(default_factory=dict)
-    shadowed: Mapping[str, str] = field(default_factory=dict)
+    raw: Mapping[str, str] = _NOTHING
+    shadowed: Mapping[str, str] = _NOTHING
 
     def selector(self, variable: str | None) -> str | None:
         """Return the value of the selector `variable`; None where it is unset or no release reads it."""
@@ -86,8 +86,8 @@ def settings(
         diffusion_platform=diffusion_platform or None,
         plugins=frozenset(name.strip() for name in plugins.split(",") if name.strip()) if plugins else None,
         cpu_engine=cpu_engine == "1",
-        raw=raw or {},
-        shadowed=shadowed or {},
+        raw=raw or _NOTHING,
+        shadowed=shadowed or _NOTHING,
     )
 
 

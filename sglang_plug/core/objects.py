@@ -7,8 +7,7 @@ import importlib.util
 import re
 import sys
 import types
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sglang_plug.errors import TargetError
 
@@ -26,8 +25,7 @@ class View:
         return value
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where a name leads.
 
     Attributes:

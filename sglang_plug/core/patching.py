@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import sys
 import types
-from dataclasses import dataclass, field
 from typing import Any
 
 from sglang_plug.core.objects import Place, View
@@ -21,7 +20,6 @@ _SHARED = (type(None), bool, int, float, complex, str, bytes, tuple, frozenset, 
 _ABSENT = object()
 
 
-@dataclass(eq=False)
 class Patch:
     """One changed attribute, with every binding that was brought in line.
 
@@ -32,11 +30,12 @@ class Patch:
         bindings: (module, name) of each.
     """
 
-    place: Place
-    new: Any
-    alias: Any
-    bindings: list[tuple[types.ModuleType, str]] = field(default_factory=list)
-    reverted: bool = False
+    def __init__(self, place: Place, new: Any, alias: Any) -> None:
+        self.place = place
+        self.new = new
+        self.alias = alias
+        self.bindings: list[tuple[types.ModuleType, str]] = []
+        self.reverted = False
 
     def revert(self) -> None:
         """Put the original back wherever the patch still stands; what somebody else changed since is left alone."""

@@ -1,16 +1,18 @@
-"""How the two runtimes differ, as data, dated by release. Owns every difference; holds no behaviour and reads nothing."""
+"""How the two runtimes differ, as data, dated by release. Owns every difference; holds no behaviour and reads nothing.
+
+Values here and below are named tuples, not dataclasses: importing `dataclasses` alone costs a third of the core's import budget.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from sglang_plug.core import entrypoints, environ
 from sglang_plug.errors import CatalogueError
 
 
-@dataclass(frozen=True)
-class Builtin:
+class Builtin(NamedTuple):
     """A platform that ships with the runtime.
 
     Attributes:
@@ -30,8 +32,7 @@ class Builtin:
     detector: str
 
 
-@dataclass(frozen=True)
-class Loggers:
+class Loggers(NamedTuple):
     """Upstream's logger names, which operators filter by."""
 
     platforms: str
@@ -39,8 +40,7 @@ class Loggers:
     hooks: str = "sglang.srt.plugins.hook_registry"
 
 
-@dataclass(frozen=True)
-class Policy:
+class Policy(NamedTuple):
     """One runtime's answers along the common walk: select, load, apply, init.
 
     Attributes:
@@ -97,10 +97,6 @@ class Policy:
     discards_failed: bool
     loggers: Loggers
     allowlist: str = environ.PLUGINS
-    _index: dict[str, Builtin] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        self._index.update({entry.name: entry for entry in (*self.builtins, *([self.base] if self.base else []))})
 
     def builtin(self, name: str) -> Builtin:
         """Return the built-in platform `name`.
@@ -108,7 +104,8 @@ class Policy:
         Raises:
             KeyError: this runtime has none of that name.
         """
-        return self._index[name]
+        known = (*self.builtins, self.base) if self.base else self.builtins
+        return {entry.name: entry for entry in known}[name]
 
 
 def _srt(name: str, cls: str, detector: str, device_type: str | None = None) -> Builtin:
@@ -220,6 +217,7 @@ _SRT_CHAINS: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...] = (
     ((0, 5, 22), ("cpu", "cuda", "npu", "rocm", "xpu", "musa", "mps")),
     ((0, 5, 23), ("cpu", "sail", "cuda", "npu", "rocm", "xpu", "musa", "mps")),
 )
+NEWEST = ".".join(map(str, _SRT_CHAINS[-1][0]))  # the newest release whose rules are known
 _VERSION = re.compile(r"v?(\d+(?:\.\d+)*)")
 
 
@@ -250,16 +248,16 @@ def _number(release: str) -> tuple[int, ...]:
 
 def _srt_at(number: tuple[int, ...], release: str) -> Policy:
     names = [row for since, row in _SRT_CHAINS if since <= number][-1]
-    return replace(SRT, release=release, builtins=_chain(*names), excludes_own_dist=True)
+    return SRT._replace(release=release, builtins=_chain(*names), excludes_own_dist=True)
 
 
 def _diffusion_at(number: tuple[int, ...], release: str) -> Policy:
-    dated = replace(DIFFUSION, release=release, aliases=_RESERVED if number >= (0, 5, 20) else DIFFUSION.aliases)
+    dated = DIFFUSION._replace(release=release, aliases=_RESERVED if number >= (0, 5, 20) else DIFFUSION.aliases)
     if number < (0, 5, 17):
-        strict = tuple(replace(entry, detector="nvml-only") if entry.name == "cuda" else entry for entry in dated.builtins)
-        dated = replace(dated, builtins=strict)
+        strict = tuple(entry._replace(detector="nvml-only") if entry.name == "cuda" else entry for entry in dated.builtins)
+        dated = dated._replace(builtins=strict)
     if number < (0, 5, 21):
-        dated = replace(dated, platform_group=None, hook_group=None, reserved=frozenset())
+        dated = dated._replace(platform_group=None, hook_group=None, reserved=frozenset())
     if number < (0, 5, 13):
-        dated = replace(dated, selector=None, aliases=frozenset())
+        dated = dated._replace(selector=None, aliases=frozenset())
     return dated

@@ -6,12 +6,10 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any, cast
 
-from sglang_plug.core import detect as hardware
-from sglang_plug.core import entrypoints, environ, platforms
+from sglang_plug.core import entrypoints, environ
 from sglang_plug.core.gate import Once
 from sglang_plug.core.hooks import HookRegistry
 from sglang_plug.core.hooktypes import HookSource, current_source
-from sglang_plug.core.selection import Activation, Choice, Detection, ErrorFacts, plugins_to_load, select
 from sglang_plug.errors import EntryPointConflict, HookError, PhaseFailed
 
 if TYPE_CHECKING:
@@ -21,6 +19,7 @@ if TYPE_CHECKING:
     from sglang_plug.core.environ import Settings
     from sglang_plug.core.policy import Policy
     from sglang_plug.core.resolution import Resolution
+    from sglang_plug.core.selection import Activation, Choice, Detection, ErrorFacts
 
 
 class Runtime:
@@ -94,8 +93,10 @@ class Runtime:
         candidates = self.installed(group) if group else ()
         if candidates:
             self._announce(self._platform_log, group, candidates)
-        detect = self.detect or hardware.detector(self.policy, settings)
-        return select(self.policy, settings, candidates, activate=self._activate, detect=detect)
+        from sglang_plug.core import detect, selection
+
+        probe = self.detect or detect.detector(self.policy, settings)
+        return selection.select(self.policy, settings, candidates, activate=self._activate, detect=probe)
 
     def create_platform(self) -> tuple[Any, Resolution]:
         """Resolve, import and construct the platform, uncached.
@@ -104,6 +105,8 @@ class Runtime:
             PlatformError: the chain ends in an error, or the class is unusable.
             Exception: what the selected plugin raises, unchanged.
         """
+        from sglang_plug.core import platforms
+
         resolution = self.resolve()
         if resolution.error is not None:
             raised, self._raised = self._raised, None
@@ -132,9 +135,13 @@ class Runtime:
         self._platform, self.resolution = platform, resolution  # together, and only once both are whole
 
     def _load_class(self, qualname: str, external: bool) -> type[Any]:
-        return platforms.load_class(self.policy, qualname, external=external)
+        from sglang_plug.core.platforms import load_class
+
+        return load_class(self.policy, qualname, external=external)
 
     def _activate(self, candidate: Candidate) -> Activation:
+        from sglang_plug.core.selection import Activation
+
         begin = time.perf_counter()
         phase = "load"
         try:
@@ -174,6 +181,8 @@ class Runtime:
             self.hooks.apply()
 
     def _choose(self, candidates: tuple[Candidate, ...]) -> tuple[Choice, ...]:
+        from sglang_plug.core.selection import plugins_to_load
+
         resolution = None
         if self.policy.required_dist:
             self.required_dist = self.selected_dist()
@@ -314,6 +323,9 @@ class _RequiredHooks(HookError, RuntimeError):
 
 def facts_of(error: BaseException, phase: str = "call") -> ErrorFacts:
     """Return an exception in words, with its root cause."""
+    from sglang_plug.core import platforms
+    from sglang_plug.core.selection import ErrorFacts
+
     root = platforms.root_cause(error)
     cause = None if root is error else f"{type(root).__name__}: {root}"
     return ErrorFacts(type(error).__name__, str(error), cause, platforms.place_of(root), phase)
