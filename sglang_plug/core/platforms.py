@@ -9,6 +9,8 @@ from sglang_plug import errors
 from sglang_plug.core import objects
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sglang_plug.core.policy import Policy
     from sglang_plug.core.resolution import Resolution
 
@@ -35,15 +37,21 @@ def error_of(resolution: Resolution) -> errors.SglangPlugError:
     return found(failure.message, subject=step.subject, cause=failure.cause, hint=failure.hint)
 
 
-def load_class(policy: Policy, qualname: str, *, external: bool) -> type[Any]:
+def load_class(policy: Policy, qualname: str, *, external: bool, load: Callable[[str], Any] = objects.load) -> type[Any]:
     """Import a platform class and check that it is one.
+
+    Args:
+        policy: the runtime's rules.
+        qualname: the class's name.
+        external: whether a plugin named it.
+        load: imports a name.
 
     Raises:
         BadPlatformClass: no such class, or not a platform of this runtime.
         Exception: what the import of its module raises, unchanged.
     """
     try:
-        found = objects.load(qualname)
+        found = load(qualname)
     except errors.TargetError as error:
         # Not the AttributeError itself: inside a module's __getattr__ it would be shown as "cannot import name".
         raise errors.BadPlatformClass(error.message, subject=qualname, hint=error.hint) from error

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Runtime:
     """The plugin system of one runtime in this process.
 
-    A face that has its own way to metadata, variables, hardware or classes (because its tests patch them there) sets the four
+    A face that has its own way to metadata, variables, hardware, classes or phases (because its tests patch them there) sets the
     attributes below once; each is called anew whenever it is needed.
 
     Args:
@@ -36,6 +36,9 @@ class Runtime:
         settings: reads the environment.
         detect: tells whether a built-in's hardware is there; None for this machine's.
         load_class: imports a platform class: `(qualname, external) -> class`.
+        apply_hooks: patches what is registered; the registry's own method by default.
+        load: what happens behind the gate of `load_plugins`.
+        apply: what happens behind the gate of `apply_plugin_hooks`.
         hooks: the registry.
         resolution: how the current platform was chosen; None before that.
         required_dist: the distribution whose plugins must work; None where there is none.
@@ -48,15 +51,18 @@ class Runtime:
         self.settings: Callable[[], Settings] = environ.read
         self.detect: Callable[[str], Detection] | None = None
         self.load_class: Callable[[str, bool], type[Any]] = self._load_class
+        self.apply_hooks: Callable[[], None] = self.hooks.apply
+        self.load: Callable[[], object] = self._load
+        self.apply: Callable[[], object] = self._apply
         self.resolution: Resolution | None = None
         self.required_dist: str | None = None
         self._platform: Any = None
         self._raised: BaseException | None = None
         # Selecting may be tried again: nothing has been changed by an attempt that failed (upstream does the same).
         self._selecting = Once(f"{policy.label} platform selection", final=False)
-        self._loading = Once(f"{policy.label} plugin registration")
-        self._applying = Once(f"{policy.label} hook application")
-        self._initialising = Once(f"{policy.label} platform backend initialization")
+        self.loading = Once(f"{policy.label} plugin registration")
+        self.applying = Once(f"{policy.label} hook application")
+        self.initialising = Once(f"{policy.label} platform backend initialization")
         self._platform_log = logging.getLogger(policy.loggers.platforms)
         self._plugin_log = logging.getLogger(policy.loggers.plugins)
 
@@ -85,6 +91,11 @@ class Runtime:
             self.resolution = None
             self._selecting.reset()
 
+    @property
+    def selected(self) -> bool:
+        """Whether the platform has been selected; asking does not select it."""
+        return self._platform is not None
+
     def resolve(self) -> Resolution:
         """Walk the chain with real effects and return its answer; neither cached nor raised."""
         self._raised = None
@@ -98,6 +109,23 @@ class Runtime:
         probe = self.detect or detect.detector(self.policy, settings)
         return selection.select(self.policy, settings, candidates, activate=self._activate, detect=probe)
 
+    def resolve_or_raise(self) -> Resolution:
+        """Resolve, uncached, and raise what ends in an error as SGLang does.
+
+        Raises:
+            PlatformError: the chain ends in an error.
+            Exception: what the selected plugin raises, unchanged.
+        """
+        resolution = self.resolve()
+        if resolution.error is None:
+            return resolution
+        raised, self._raised = self._raised, None
+        if resolution.steps[-1].data.get("kind") == "raised" and raised is not None:
+            raise raised
+        from sglang_plug.core import platforms
+
+        raise platforms.error_of(resolution)
+
     def create_platform(self) -> tuple[Any, Resolution]:
         """Resolve, import and construct the platform, uncached.
 
@@ -107,12 +135,7 @@ class Runtime:
         """
         from sglang_plug.core import platforms
 
-        resolution = self.resolve()
-        if resolution.error is not None:
-            raised, self._raised = self._raised, None
-            if resolution.steps[-1].data.get("kind") == "raised" and raised is not None:
-                raise raised
-            raise platforms.error_of(resolution)
+        resolution = self.resolve_or_raise()
         external = resolution.outcome == "plugin"
         qualname = cast("str", resolution.qualname)
         if external:
@@ -167,18 +190,18 @@ class Runtime:
             PhaseFailed: it failed before in this process.
             BaseException: what a required plugin raises, or SystemExit and the like from any.
         """
-        return self._loading.run(self._load)
+        return self.loading.run(self.load)
 
     def _load(self) -> None:
         group = self.policy.hook_group
         candidates = self.installed(group) if group else ()
         if candidates:
             self._announce(self._plugin_log, group, candidates)
-            loaded = self._import(self._choose(candidates))
+            loaded = self.import_plugins(self._choose(candidates))
             for callback, choice in loaded.values():
-                self._run(choice, callback)
+                self.run_plugin(choice, callback)
         if self.policy.applies_on_load:
-            self.hooks.apply()
+            self.apply_hooks()
 
     def _choose(self, candidates: tuple[Candidate, ...]) -> tuple[Choice, ...]:
         from sglang_plug.core.selection import plugins_to_load
@@ -188,7 +211,14 @@ class Runtime:
             self.required_dist = self.selected_dist()
             resolution = self.resolution
         known = self.installed(self.policy.platform_group) if self.policy.platform_group else ()
-        choices = plugins_to_load(self.policy, self.settings(), candidates, known, resolution)
+        return self.admit(plugins_to_load(self.policy, self.settings(), candidates, known, resolution))
+
+    def admit(self, choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
+        """Say what is skipped, and return the choices.
+
+        Raises:
+            EntryPointConflict: names are equal where that is refused.
+        """
         refused = sorted({choice.candidate.name for choice in choices if choice.verdict == "refused"})
         if refused:
             names = ", ".join(f"{name!r}" for name in refused)
@@ -199,8 +229,12 @@ class Runtime:
                 self._plugin_log.info("Skipping plugin %s (dist %s): %s", choice.candidate.name, choice.candidate.dist, choice.why)
         return choices
 
-    def _import(self, choices: tuple[Choice, ...]) -> dict[str, tuple[Callable[[], object], Choice]]:
-        """Import every chosen plugin; of equal names the last that imports stays, at the place of the first."""
+    def import_plugins(self, choices: tuple[Choice, ...]) -> dict[str, tuple[Callable[[], object], Choice]]:
+        """Import every chosen plugin; of equal names the last that imports stays, at the place of the first.
+
+        Raises:
+            Exception: what the import of a required plugin raises.
+        """
         loaded: dict[str, tuple[Callable[[], object], Choice]] = {}
         for choice in choices:
             if choice.verdict not in {"load", "shadowed"}:
@@ -220,7 +254,13 @@ class Runtime:
                     current_source.reset(token)
         return loaded
 
-    def _run(self, choice: Choice, callback: Callable[[], object]) -> None:
+    def run_plugin(self, choice: Choice, callback: Callable[[], object]) -> None:
+        """Call a plugin's callback as its source.
+
+        Raises:
+            Exception: what a required plugin raises.
+            BaseException: SystemExit and the like from any.
+        """
         token = current_source.set(_source(choice.candidate))
         try:
             callback()
@@ -248,14 +288,14 @@ class Runtime:
             BaseException: what a required plugin raises.
         """
         if self.load_plugins():
-            self._applying.run(self._apply)
+            self.applying.run(self.apply)
 
     def _apply(self) -> None:
         self.hooks.apply()
         if self.required_dist is not None:
-            self._require(self.required_dist)
+            self.require_applied(self.required_dist)
 
-    def _require(self, dist: str) -> None:
+    def require_applied(self, dist: str) -> None:
         """See that every hook of the selected platform's package is applied, without those of others where they are in the way.
 
         Raises:
@@ -263,7 +303,8 @@ class Runtime:
         """
 
         def own(hook: Any) -> bool:
-            return hook.source is not None and hook.source.dist_name == dist
+            source = hook[2]  # a plain tuple where a test put one there
+            return source is not None and bool(source.dist_name == dist)
 
         def missing() -> list[str]:
             return sorted(t for t, hooks in self.hooks.hooks.items() if t not in self.hooks.patched and any(own(hook) for hook in hooks))
@@ -287,7 +328,7 @@ class Runtime:
             PhaseFailed: it failed before in this process.
             BaseException: what selecting the platform or its `init_backend()` raises.
         """
-        self._initialising.run(self._init)
+        self.initialising.run(self._init)
 
     def _init(self) -> None:
         self.platform.init_backend()
@@ -297,18 +338,18 @@ class Runtime:
         self.platform = None
         self.required_dist = None
         self.reset_plugins()
-        self._initialising.reset()
+        self.initialising.reset()
         self.hooks.reset()
 
     def reset_plugins(self) -> None:
         """Forget that plugins were loaded and hooks applied, for tests."""
         self.required_dist = None
-        self._loading.reset()
-        self._applying.reset()
+        self.loading.reset()
+        self.applying.reset()
 
     def reset_backend(self) -> None:
         """Forget that the backend was initialised, for tests."""
-        self._initialising.reset()
+        self.initialising.reset()
 
     @staticmethod
     def _announce(log: logging.Logger, group: str | None, candidates: tuple[Candidate, ...]) -> None:
