@@ -1,0 +1,312 @@
+"""The host-order rehearsal: `import sglang` once, as the host does, and a fork for every plugin at the moment when the host would run it.
+
+Importing SGLang resolves the platform while its modules are half initialised. At that very point platform plugins are tried, each in a
+fork; then one fork lets the host decide by itself; then this process goes on with that answer (or, where it is unsafe, with a built-in
+platform), and hook plugins are tried: each alone, then all together through the host's own loader.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import importlib
+import os
+import signal
+import sys
+import time
+from importlib.abc import MetaPathFinder
+from typing import TYPE_CHECKING, Any
+
+from . import failures, isolation, lanes, trials
+from .subject import Note, refresh_streams
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+PLATFORM_MODULES = {"srt": "sglang.srt.platforms", "diffusion": "sglang.multimodal_gen.runtime.platforms"}
+PLUGIN_MODULES = {"srt": "sglang.srt.plugins", "diffusion": "sglang.multimodal_gen.runtime.platforms.plugins"}
+SELECTORS = {"srt": "SGLANG_PLATFORM", "diffusion": "SGLANG_DIFFUSION_PLATFORM_OVERRIDE"}
+ALLOWLIST = "SGLANG_PLUGINS"
+#: Values of the selectors and the allowlist with which no plugin is a candidate.
+_NO_PLUGIN = {"srt": {"SGLANG_PLATFORM": None, ALLOWLIST: ","}, "diffusion": {"SGLANG_DIFFUSION_PLATFORM_OVERRIDE": "cpu"}}
+
+
+class Stage:
+    """One rehearsal. `facts` is its answer: {"sglang", "imports", "platforms", "verdict", "plugins", "together", "backends"}.
+
+    The request: {"runtimes", "platforms": {runtime: [candidate]}, "plugins": {runtime: [candidate]}, "backends": [candidate],
+    "timeout": seconds for one fork, "import_timeout": seconds for SGLang's imports, "memory": bytes for one fork | None, "jobs",
+    "standin": path | None, "tolerate": bool, "builtin": bool}; a candidate is {"id", "name", "value", "dist", "host": bool} where
+    `host` says that the host would run it by itself.
+    """
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        self.request = request
+        self.facts: dict[str, Any] = {"imports": [], "platforms": {}, "verdict": {}, "plugins": {}, "together": {}, "backends": {}}
+        self.resolving: dict[str, bool] = {}
+        self.touched: list[dict[str, Any]] = []
+        self.watcher = Watcher(self)
+
+    def play(self) -> dict[str, Any]:
+        """Run the whole rehearsal and return its facts."""
+        faulthandler.cancel_dump_traceback_later()  # a fork would wait for ever for the thread that it does not inherit
+        signal.signal(signal.SIGALRM, _too_slow)
+        isolation.WATCHED.clear()  # the tool's socket belongs to the process above, which ends us with itself
+        isolation.adopt_orphans()  # type: ignore[no-untyped-call]
+        self._prepare()
+        if self._import("sglang"):
+            self._note_host()
+            for runtime in self.request["runtimes"]:
+                self._play_runtime(runtime)
+            self._play_backends()
+        return self.facts
+
+    def _prepare(self) -> None:
+        if self.request.get("standin"):
+            _load_by_path("_sglang_plug_standin_finder", self.request["standin"]).install()
+        if self.request.get("tolerate"):
+            _tolerate_broken_metadata()
+        sys.meta_path.insert(0, self.watcher)
+
+    def _import(self, name: str) -> bool:
+        started = time.perf_counter()
+        record: dict[str, Any] = {"module": name}
+        signal.alarm(max(1, int(self.request["import_timeout"])))
+        try:
+            importlib.import_module(name)
+        except BaseException as exc:
+            record["error"] = failures.facts_of(exc)
+        finally:
+            signal.alarm(0)
+        record["seconds"] = time.perf_counter() - started
+        self.facts["imports"].append(record)
+        return "error" not in record
+
+    def _note_host(self) -> None:
+        module = sys.modules["sglang"]
+        self.facts["sglang"] = {
+            "version": str(getattr(module, "__version__", "")),
+            "file": getattr(module, "__file__", None),
+            "resolves_at_import": bool(self.resolving),
+        }
+
+    def _play_runtime(self, runtime: str) -> None:
+        module = sys.modules.get(PLATFORM_MODULES[runtime])
+        if module is None:
+            if not self._import(PLATFORM_MODULES[runtime]):
+                return
+            module = sys.modules[PLATFORM_MODULES[runtime]]
+        if runtime not in self.resolving:  # this release resolves on first use
+            with contextlib.suppress(Exception):  # what failed stands in the verdict
+                getattr(module, "current_platform")  # noqa: B009 - a module's attribute, resolved now
+        candidates = self.request["plugins"].get(runtime, [])
+        if candidates and self._import(PLUGIN_MODULES[runtime]):
+            self._try_plugins(runtime, candidates)
+
+    def _try_plugins(self, runtime: str, candidates: Sequence[dict[str, Any]]) -> None:
+        self._run_each(self.facts["plugins"], candidates, lambda candidate, note: trials.plugin(candidate, note, runtime, self.watcher))
+        sound = [candidate for candidate in candidates if candidate["host"] and _went_well(self.facts["plugins"][candidate["id"]])]
+        hosted = [candidate for candidate in candidates if candidate["host"]]
+        if not sound:
+            return
+        names = None if len(sound) == len(hosted) else [candidate["name"] for candidate in sound]
+        reply = self._isolated(lambda note: trials.together(note, runtime, names), self.request["import_timeout"])
+        self.facts["together"][runtime] = reply
+        if reply["value"] is None and len(sound) > 1:  # one target's import took all down: find out which, one plugin at a time
+            for candidate in sound:
+                alone = self._isolated(
+                    lambda note, c=candidate: trials.together(note, runtime, [c["name"]]), self.request["import_timeout"]
+                )
+                self.facts["plugins"][candidate["id"]]["alone"] = alone
+
+    def _play_backends(self) -> None:
+        candidates = self.request.get("backends", [])
+        if candidates:
+            self._run_each(self.facts["backends"], candidates, trials.backend)
+
+    def select(self, runtime: str, module: ModuleType, original: Callable[[str], Any]) -> Any:
+        """Stand in for the first read of `current_platform`: try the plugins, let the host decide in a fork, then go on.
+
+        Raises:
+            Exception: what the host raises where even a built-in platform cannot be had.
+        """
+        remaining = signal.alarm(0)  # the plugins' time is not SGLang's
+        self.resolving[runtime] = True
+        candidates = self.request["platforms"].get(runtime, [])
+        self._run_each(self.facts["platforms"], candidates, lambda candidate, note: trials.platform(candidate, note, runtime, self.watcher))
+        blocked = [c["name"] for c in candidates if c["host"] and not _came_back(self.facts["platforms"][c["id"]])]
+        if blocked:
+            verdict = {"value": None, "blocked": blocked}
+        else:
+            verdict = self._isolated(lambda note: trials.verdict(note, module, original), self.request["timeout"])
+        self.facts["verdict"][runtime] = verdict
+        self.resolving[runtime] = False
+        signal.alarm(remaining)
+        answer = verdict.get("value")
+        safe = answer is not None and "error" not in answer["phases"]["host"] and not _spoils(answer) and not self.request.get("builtin")
+        with _environment({} if safe else _NO_PLUGIN[runtime]):
+            value = original("current_platform")
+        self.facts["verdict"][runtime]["continued"] = "host" if safe else "builtin"
+        return value
+
+    def _run_each(self, facts: dict[str, Any], candidates: Sequence[dict[str, Any]], trial: Callable[..., Any]) -> None:
+        notes = [Note() for _ in candidates]
+        tasks = [lambda c=c, n=n: trial(c, n) for c, n in zip(candidates, notes, strict=True)]
+        refresh_streams()
+        replies = lanes.run_all(tasks, timeout=self.request["timeout"], memory=self._memory(), jobs=self.request["jobs"])
+        for candidate, note, reply in zip(candidates, notes, replies, strict=True):
+            facts[candidate["id"]] = {**reply, "phase": note.read()}
+
+    def _isolated(self, trial: Callable[[Note], Any], timeout: float) -> dict[str, Any]:
+        note = Note()
+        refresh_streams()
+        reply: dict[str, Any] = isolation.isolated(lambda: trial(note), timeout, self._memory())  # type: ignore[no-untyped-call]
+        return {**reply, "phase": note.read()}
+
+    def _memory(self) -> int | None:
+        """The data that a fork may hold: what this process holds already, and the limit on top."""
+        limit = self.request.get("memory")
+        return None if limit is None else int(limit) + _data_size()
+
+
+class Watcher(MetaPathFinder):
+    """Wraps `current_platform` of the two platform modules as they load, and notes who imports what while a plugin is on trial."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.recording: list[dict[str, Any]] | None = None
+        self.touched: list[dict[str, Any]] | None = None
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """Return the platform modules' specs with a wrapped loader; None for every other name."""
+        if self.recording is not None and fullname.startswith("sglang."):
+            self.recording.append({"module": fullname, **_asker()})
+        for runtime, name in PLATFORM_MODULES.items():
+            if fullname == name:
+                return self._wrapped(fullname, path, target, runtime)
+        return None
+
+    def _wrapped(self, fullname: str, path: Any, target: Any, runtime: str) -> ModuleSpec | None:
+        for finder in sys.meta_path:
+            spec = finder.find_spec(fullname, path, target) if finder is not self and hasattr(finder, "find_spec") else None
+            if spec is not None and spec.loader is not None:
+                self._follow(spec.loader, runtime)
+                return spec
+        return None
+
+    def _follow(self, loader: Any, runtime: str) -> None:
+        execute = loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            self._wrap(module, runtime)
+
+        loader.exec_module = exec_module
+
+    def _wrap(self, module: ModuleType, runtime: str) -> None:
+        original = getattr(module, "__getattr__", None)
+        if original is None:
+            return
+
+        def wrapped(name: str) -> Any:
+            if name != "current_platform":
+                return original(name)
+            if self.touched is not None:
+                self.touched.append(_asker())
+                message = "current_platform was read by the plugin that is being activated to resolve it"
+                raise RuntimeError(message)
+            if runtime not in self.stage.resolving:
+                return self.stage.select(runtime, module, original)
+            return original(name)
+
+        module.__getattr__ = wrapped  # type: ignore[method-assign]
+
+
+def _too_slow(number: int, frame: Any) -> None:
+    message = "the import did not finish in time"
+    raise TimeoutError(message)
+
+
+def _asker() -> dict[str, Any]:
+    """Return file, line and function of the innermost frame outside the import machinery and this folder."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    frame = sys._getframe(2)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith(("<frozen", here)) and f"{os.sep}importlib{os.sep}" not in name:
+            return {"file": name, "line": frame.f_lineno, "function": frame.f_code.co_name}
+        frame = frame.f_back  # type: ignore[assignment]
+    return {"file": None, "line": None, "function": None}
+
+
+def _came_back(reply: dict[str, Any]) -> bool:
+    """True where a fork ended by itself with an answer, and no failure of a kind that the host lets through."""
+    value = reply["value"]
+    return value is not None and not any(phase.get("error", {}).get("not_an_exception") for phase in value["phases"].values())
+
+
+def _went_well(reply: dict[str, Any]) -> bool:
+    return _came_back(reply) and not any("error" in phase for phase in reply["value"]["phases"].values())
+
+
+def _spoils(answer: dict[str, Any]) -> bool:
+    """True where going on in this process with that platform would spoil the forks to come."""
+    done = [phase["effects"] for phase in answer["phases"].values()]
+    return any({"threads", "native_threads", "devices", "stdout_closed", "stderr_closed", "mask"} & effects.keys() for effects in done)
+
+
+@contextlib.contextmanager
+def _environment(changes: dict[str, str | None]) -> Iterator[None]:
+    """Hold variables at other values for a moment."""
+    before = {name: os.environ.get(name) for name in changes}
+    _assign(changes)
+    try:
+        yield
+    finally:
+        _assign(before)
+
+
+def _assign(variables: dict[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+def _data_size() -> int:
+    try:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+            sizes = [int(line.split()[1]) << 10 for line in file if line.startswith("VmData:")]
+    except OSError:
+        return 0
+    return sizes[0] if sizes else 0
+
+
+def _load_by_path(name: str, path: str) -> Any:
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(name)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _tolerate_broken_metadata() -> None:
+    """Make `entry_points()` pass over distributions whose file cannot be parsed: what the host does without them is still worth knowing."""
+    from importlib import metadata
+
+    read = metadata.Distribution.entry_points.fget  # type: ignore[attr-defined]
+
+    def tolerant(self: metadata.Distribution) -> Any:
+        try:
+            return read(self)
+        except Exception:
+            return []
+
+    metadata.Distribution.entry_points = property(tolerant)  # type: ignore[assignment,method-assign]
