@@ -30,11 +30,11 @@ class Patch:
         bindings: (module, name) of each.
     """
 
-    def __init__(self, place: Place, new: Any, alias: Any) -> None:
+    def __init__(self, place: Place, new: Any, alias: Any, bindings: list[tuple[types.ModuleType, str]] | None = None) -> None:
         self.place = place
         self.new = new
         self.alias = alias
-        self.bindings: list[tuple[types.ModuleType, str]] = []
+        self.bindings = [] if bindings is None else bindings
         self.reverted = False
 
     def revert(self) -> None:
