@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import importlib.util
+import mmap
 import os
 import sys
 import time
@@ -33,14 +34,15 @@ def activate(request: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _one(candidate: dict[str, Any], timeout: float, memory: int | None) -> dict[str, Any]:
-    result = isolation.isolated(lambda: _call(candidate["value"]), timeout, memory)
+    calling = mmap.mmap(-1, 1)  # readable after the fork's death: was it still loading, or in the call?
+    result = isolation.isolated(lambda: _call(candidate["value"], calling), timeout, memory)
     answer = result.pop("value")
     if answer is None:
-        answer = {"kind": "ended", "stage": None, "returned": None, "type": None, "error": None, "at": None}
+        answer = {"kind": "ended", "stage": "call" if calling[0] else "load", "returned": None, "type": None, "error": None, "at": None}
     return {**answer, **result, "wall": result["seconds"], "seconds": answer.get("seconds", result["seconds"])}
 
 
-def _call(value: str) -> dict[str, Any]:
+def _call(value: str, calling: mmap.mmap) -> dict[str, Any]:
     """Load `value` and call it without arguments; return the answer as data, whatever it is."""
     guard = HostGuard()
     sys.meta_path.insert(0, guard)
@@ -50,6 +52,7 @@ def _call(value: str) -> dict[str, Any]:
         function = load(value)
         answer["load_seconds"] = time.perf_counter() - started
         answer["stage"] = "call"
+        calling[0] = 1
         answer["callable"] = describe_callable(function)
         describe_return(function(), answer)
     except NeedsHost as need:
@@ -164,7 +167,8 @@ def _head(exc: BaseException) -> dict[str, Any]:
     except Exception:
         message = "<message cannot be shown>"
     mro = [base.__name__ for base in kind.__mro__ if base.__module__ == "builtins"]
-    return {"type": name, "message": message[:LONG], "builtin": next((m for m in mro if hasattr(builtins, m)), "BaseException")}
+    head = {"type": name, "message": message[:LONG], "exception": isinstance(exc, Exception)}
+    return {**head, "builtin": next((m for m in mro if hasattr(builtins, m)), "BaseException")}
 
 
 def where(exc: BaseException) -> dict[str, Any] | None:
@@ -191,7 +195,10 @@ def in_host(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def call_file(request: dict[str, Any]) -> dict[str, Any]:
-    """Load the Python file `path` and call `function(request)` of it in a fork; return the fork's whole report."""
+    """Load the Python file `path` and call `function(request)` of it in a fork; return the fork's whole report.
+
+    `whole_timeout` and `whole_memory` limit that fork; what it forks in turn has limits of its own.
+    """
 
     def task() -> Any:
         spec = importlib.util.spec_from_file_location("_sglang_plug_" + os.path.basename(request["path"])[:-3], request["path"])
@@ -202,5 +209,5 @@ def call_file(request: dict[str, Any]) -> dict[str, Any]:
         spec.loader.exec_module(module)
         return getattr(module, request["function"])(request)
 
-    result: dict[str, Any] = isolation.isolated(task, request.get("timeout", 60.0), request.get("memory"))
+    result: dict[str, Any] = isolation.isolated(task, request.get("whole_timeout", 600.0), request.get("whole_memory"))
     return result

@@ -1,0 +1,171 @@
+"""`sglang-plug resolve`: which platform will be used here, and why."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from sglang_plug.probe.decision import Survey
+    from sglang_plug.probe.environment import Environment
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+class Runtime(StrEnum):
+    """Which runtime's chain is walked."""
+
+    SRT = "srt"
+    DIFFUSION = "diffusion"
+    ALL = "all"
+
+
+class Format(StrEnum):
+    """How the answer is written."""
+
+    TEXT = "text"
+    JSON = "json"
+    MERMAID = "mermaid"
+    SVG = "svg"
+
+
+class Launch(StrEnum):
+    """How SGLang is started: it decides what stands first on sys.path."""
+
+    SCRIPT = "script"
+    MODULE = "module"
+
+
+@app.command()
+def resolve(
+    *,
+    runtime: Annotated[
+        Runtime, typer.Option(help="LLM serving, image and video generation, or both.", rich_help_panel="Where")
+    ] = Runtime.ALL,
+    python: Annotated[
+        str | None,
+        typer.Option(
+            help="Look into this interpreter or virtual environment; sglang-plug need not be installed there.",
+            metavar="PATH",
+            rich_help_panel="Where",
+        ),
+    ] = None,
+    launch: Annotated[
+        Launch,
+        typer.Option(
+            help="script: the `sglang` command; module: `python -m`, which puts the working directory first.", rich_help_panel="Where"
+        ),
+    ] = Launch.SCRIPT,
+    sglang: Annotated[
+        str | None,
+        typer.Option(
+            help="Decide by the rules of this release (0.5.11 and later). [default: the installed one's]",
+            metavar="RELEASE",
+            rich_help_panel="What if",
+            show_default=False,
+        ),
+    ] = None,
+    platform: Annotated[
+        str | None,
+        typer.Option(
+            help="As if the platform selector named this (of each runtime that has such a platform).",
+            metavar="NAME",
+            rich_help_panel="What if",
+            show_default=False,
+        ),
+    ] = None,
+    plugins: Annotated[
+        str | None, typer.Option(help="As if SGLANG_PLUGINS were this.", metavar="A,B", rich_help_panel="What if", show_default=False)
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="As if this variable were set; NAME alone removes it. Repeatable.",
+            metavar="KEY=VALUE",
+            rich_help_panel="What if",
+            show_default=False,
+        ),
+    ] = None,
+    hook: Annotated[
+        str | None,
+        typer.Option(
+            help="Answer another question: in which processes does a hook on this target fire?",
+            metavar="TARGET",
+            rich_help_panel="Answer",
+            show_default=False,
+        ),
+    ] = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Run the real host in a child too; a difference is an error.", rich_help_panel="Answer")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit 1 when a platform plugin failed on the way.", rich_help_panel="Answer")
+    ] = False,
+    output_format: Annotated[
+        Format, typer.Option("--format", "-f", help="How the answer is written.", rich_help_panel="Answer")
+    ] = Format.TEXT,
+    timeout: Annotated[float, typer.Option(help="Seconds that one callback may take.", min=0.1, rich_help_panel="Limits")] = 20.0,
+) -> None:
+    """Show which platform SGLang will use here, each rule that was tried, and why.
+
+    Callbacks run in a child process; SGLang itself is not imported unless a callback needs it or --verify asks for it.
+
+    Examples:
+
+      sglang-plug resolve
+
+      sglang-plug resolve --runtime srt --platform mydev --sglang 0.5.17
+
+      sglang-plug resolve --python /opt/venv --verify --format json
+
+    Exit status: 0 a platform was decided for every runtime, 1 a decision is an error (or, with --strict, a plugin failed), 2 usage.
+    """
+    from sglang_plug.probe.decision import survey
+    from sglang_plug.probe.environment import Environment, runtimes_with, variables_for
+    from sglang_plug.probe.inquiry import Limits
+
+    runtimes = ("srt", "diffusion") if runtime is Runtime.ALL else (runtime.value,)
+    environment = Environment.here(python, launch=launch.value)
+    if hook is not None:
+        _answer_hook(hook, runtimes, environment, sglang, output_format)
+        return
+    named = runtimes_with(environment, platform, runtimes) if platform is not None and len(runtimes) > 1 else runtimes
+    changed = environment.with_variables(variables_for(platform=platform, plugins=plugins, env=env or (), runtimes=named))
+    found = survey(changed, runtimes, release=sglang, verify=verify, limits=Limits(timeout=timeout))
+    _write(found, output_format)
+    failed = any(decision.resolution.error is not None for decision in found.decisions.values())
+    if failed or (strict and _has_failures(found)):
+        raise typer.Exit(1)
+
+
+def _has_failures(survey: Survey) -> bool:
+    from sglang_plug.report.headline import failures
+
+    return any(failures(decision) for decision in survey.decisions.values())
+
+
+def _write(survey: Survey, output_format: Format) -> None:
+    from sglang_plug.report import headline
+    from sglang_plug.report.escape import visible
+
+    for decision in survey.decisions.values():
+        for line in headline.warnings(decision):
+            typer.echo(f"warning: {visible(line)}", err=True)
+    if output_format is Format.JSON:
+        from sglang_plug.report import decision_json
+
+        typer.echo(decision_json.dumps(decision_json.document(survey)))
+    elif output_format is Format.TEXT:
+        from sglang_plug.report import decision_tree
+
+        decision_tree.write(decision_tree.lines(survey))
+    else:
+        from sglang_plug.report import decision_diagram
+
+        typer.echo(decision_diagram.mermaid(survey) if output_format is Format.MERMAID else decision_diagram.svg(survey))
+
+
+def _answer_hook(target: str, runtimes: tuple[str, ...], environment: Environment, release: str | None, output_format: Format) -> None:
+    raise NotImplementedError

@@ -1,0 +1,163 @@
+"""Our explanation beside what the host really did in a child: platform, error, hook plugins. A difference is an error with both sides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sglang_plug.core.resolution import Failure, Resolution, Step
+from sglang_plug.probe import answers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sglang_plug.probe.inquiry import Decision, Inquiry
+
+
+def verify(inquiry: Inquiry, decisions: Mapping[str, Decision]) -> dict[str, Decision]:
+    """Run the host for each runtime; return the decisions with its word added, as errors where it differs or fails later than the chain."""
+    return {runtime: _verify_one(inquiry, decision) for runtime, decision in decisions.items()}
+
+
+def _verify_one(inquiry: Inquiry, decision: Decision) -> Decision:
+    rules = decision.policy
+    plugins = inquiry.candidates(rules.hook_group) if rules.hook_group else ()
+    facts = inquiry.rehearse(rules, plugins)
+    host = summarise(facts, rules.runtime, real=inquiry.has_sglang)
+    step, failure = compare(decision.resolution, host)
+    steps = (*decision.resolution.steps, step, *_plugin_steps(decision, host))
+    resolution = replace(decision.resolution, steps=steps)
+    if failure is not None:
+        resolution = replace(resolution, outcome="error", error=failure)
+    return replace(decision, resolution=resolution, host=host)
+
+
+def summarise(facts: Mapping[str, Any], runtime: str, *, real: bool) -> dict[str, Any]:
+    """Return {"engine", "version", "class", "enum", "device_name", "error", "shown", "executed", "applied", "failed"} of a rehearsal."""
+    summary: dict[str, Any] = dict.fromkeys(("class", "enum", "device_name", "error", "shown"))
+    summary["engine"] = "sglang" if real else "standin"
+    summary["version"] = facts.get("sglang", {}).get("version")
+    summary.update(_platform(facts, runtime))
+    if summary["class"] is None and summary["error"] is None:
+        summary["error"] = _import_failure(facts)
+    together = facts["together"].get(runtime) or {}
+    log = (together.get("value") or {}).get("log", [])
+    messages = [record["message"] for record in log]
+    summary["executed"] = sorted(_after(messages, ("Executed general plugin: ", "Executed diffusion plugin: ")))
+    summary["targets"] = (together.get("value") or {}).get("targets", [])
+    summary["failed"] = [record["message"] for record in log if record["level"] in {"ERROR", "CRITICAL"}]
+    return summary
+
+
+def _platform(facts: Mapping[str, Any], runtime: str) -> dict[str, Any]:
+    verdict = facts["verdict"].get(runtime)
+    if verdict is None:
+        return {}
+    if verdict.get("blocked"):
+        return {"error": _blocked(facts, verdict["blocked"])}
+    report = verdict.get("value")
+    if report is None:
+        ending = answers.ending({**verdict, "stage": None})
+        return {"error": {"type": ending.type, "message": ending.message, "cause": ending.cause}}
+    failed = report["phases"]["host"].get("error")
+    if failed:
+        shown = report["phases"].get("shown", {}).get("error") or {}
+        return {"error": _words(failed), "shown": f"{shown.get('type')}: {shown.get('message')}" if shown else None}
+    return {key: report["chosen"][key] for key in ("class", "enum", "device_name")}
+
+
+def _blocked(facts: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
+    for key, trial in facts["platforms"].items():
+        if key.split("|")[1] in names:
+            found = answers.rehearsed(trial).error
+            if found is not None:
+                return {"type": found.type, "message": found.message, "cause": found.cause}
+    return {"type": "RuntimeError", "message": f"the host did not survive {', '.join(names)}", "cause": None}
+
+
+def _import_failure(facts: Mapping[str, Any]) -> dict[str, Any] | None:
+    for record in facts["imports"]:
+        if "error" in record:
+            return _words(record["error"])
+    ended = facts.get("ended")
+    if ended is None:
+        return None
+    return {
+        "type": "RuntimeError",
+        "message": f"the host's dry run ended: {ended}",
+        "cause": str((facts.get("output") or {}).get("head", ""))[-2000:] or None,
+    }
+
+
+def _words(facts: Mapping[str, Any]) -> dict[str, Any]:
+    found = answers.error(facts, "call")
+    return {"type": found.type, "message": found.message, "cause": found.cause}
+
+
+def _after(messages: list[str], prefixes: tuple[str, ...]) -> list[str]:
+    return [message.removeprefix(prefix) for message in messages for prefix in prefixes if message.startswith(prefix)]
+
+
+def compare(ours: Resolution, host: Mapping[str, Any]) -> tuple[Step, Failure | None]:
+    """Return the step for the trail, and the failure where the host failed or went elsewhere."""
+    subject = f"{host['engine']} {host['version'] or ''}".strip()
+    if host["error"] is not None:
+        theirs = host["error"]
+        if ours.error is not None and same_error(ours.error.type, theirs["type"]):
+            return Step("verify", subject, "agrees", f"the host ends with {theirs['type']}: {theirs['message']}"), None
+        why = f"the host ends with {theirs['type']}: {theirs['message']}"
+        if ours.outcome == "plugin":  # the chain ends where the class is loaded; what its module or constructor does, only the host shows
+            hint = "try: sglang-plug doctor"
+            return Step("verify", subject, "failed", why), Failure(theirs["type"], theirs["message"], cause=theirs["cause"], hint=hint)
+        return _differ(subject, why, ours)
+    if ours.error is not None:
+        return _differ(subject, f"the host chose {host['class']}", ours)
+    if host["class"] is None:
+        message = f"the host ({subject}) gave no answer in its dry run"
+        return Step("verify", subject, "failed", message), Failure("VerificationError", message, hint="try: sglang-plug doctor --verbose")
+    if same_class(ours.qualname, host["class"]):
+        return Step("verify", subject, "agrees", f"the host chose {host['class']} (device {host['device_name']})"), None
+    return _differ(subject, f"the host chose {host['class']}", ours)
+
+
+def same_error(ours: str, theirs: str) -> bool:
+    """Tell whether two error types are one: compared by their last name, since the host may use a class of its own."""
+    return ours.rsplit(".", maxsplit=1)[-1] == theirs.rsplit(".", maxsplit=1)[-1]
+
+
+def same_class(ours: str | None, theirs: str) -> bool:
+    """Tell whether two names are one class: a plugin may return a re-exported one, so the class name decides where modules differ."""
+    if ours is None:
+        return False
+    dotted = ours.replace(":", ".")
+    return dotted == theirs or dotted.rsplit(".", maxsplit=1)[-1] == theirs.rsplit(".", maxsplit=1)[-1]
+
+
+def _differ(subject: str, theirs: str, ours: Resolution) -> tuple[Step, Failure]:
+    mine = f"{ours.error.type}: {ours.error.message}" if ours.error else f"{ours.name} ({ours.qualname})"
+    message = f"our explanation differs from the host: we say {mine}; {theirs}"
+    failure = Failure("VerificationError", message, hint="this is a defect of sglang-plug; please report it with this output")
+    return Step("verify", subject, "differs", message), failure
+
+
+def _plugin_steps(decision: Decision, host: Mapping[str, Any]) -> list[Step]:
+    """Say for the hook plugins whether the host ran those that we expect."""
+    expected = sorted(choice.candidate.name for choice in decision.choices if choice.verdict == "load")
+    if host["error"] is not None or not (expected or host["executed"]):
+        return []
+    missing = [name for name in expected if name not in host["executed"]]
+    extra = [name for name in host["executed"] if name not in expected]
+    counts = f"{len(host['executed'])} of {len(expected)} hook plugins ran, {len(host['targets'])} targets were patched"
+    if not missing and not extra:
+        return [Step("verify", "hook plugins", "agrees", counts)]
+    why = "; ".join(
+        part
+        for part in (
+            counts,
+            f"did not run: {', '.join(missing)}" if missing else "",
+            f"ran although skipped by our rules: {', '.join(extra)}" if extra else "",
+            *host["failed"][:3],
+        )
+        if part
+    )
+    return [Step("verify", "hook plugins", "differs" if extra else "failed", why)]

@@ -1,0 +1,127 @@
+"""A survey as a picture: a Mermaid flowchart for Markdown pages, or a self-contained SVG. Every text is escaped for its format."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+from xml.sax.saxutils import escape
+
+from sglang_plug.report.decision_tree import BAD, GOOD, WARN
+from sglang_plug.report.escape import visible
+from sglang_plug.report.headline import headline
+
+if TYPE_CHECKING:
+    from sglang_plug.core.resolution import Step
+    from sglang_plug.probe.decision import Survey
+
+FILL = {"good": "#d9f2e0", "bad": "#fbdcdc", "warn": "#fdf0cd", "none": "#eef0f2"}
+EDGE = {"good": "#2f855a", "bad": "#c53030", "warn": "#b7791f", "none": "#8a94a0"}
+WIDTH, ROW, GAP, PAD, TITLE = 460, 46, 16, 20, 58
+LONG = 64  # characters of a line in the SVG, by the width of its box
+
+
+class Box(NamedTuple):
+    """One rule of the trail as it is drawn."""
+
+    title: str
+    detail: str
+    tone: str
+
+
+def mermaid(survey: Survey) -> str:
+    """Return a flowchart with one column per runtime."""
+    rows = ["flowchart TD"]
+    for runtime in survey.decisions:
+        found = headline(survey, runtime)
+        rows.append(f'  subgraph {runtime}["{survey.decisions[runtime].policy.label}"]')
+        boxes = _boxes(survey, runtime)
+        for index, box in enumerate(boxes):
+            rows.append(f'    {runtime}{index}["{_quoted(box.title)}<br/><small>{_quoted(box.detail)}</small>"]:::{box.tone}')
+            if index:
+                rows.append(f"    {runtime}{index - 1} --> {runtime}{index}")
+        tone = {"good": "good", "warn": "warn", "bad": "bad"}[found.tone]
+        rows.append(f'    {runtime}end(["{_quoted(found.text)}"]):::{tone}')
+        if boxes:
+            rows.append(f"    {runtime}{len(boxes) - 1} ==> {runtime}end")
+        rows.append("  end")
+    rows += [f"  classDef {tone} fill:{FILL[tone]},stroke:{EDGE[tone]},color:#1a202c" for tone in FILL]
+    return "\n".join(rows)
+
+
+def _quoted(text: str) -> str:
+    return "".join(char if char.isalnum() or char in " .,:;/+-_=()" else f"#{ord(char)};" for char in visible(text))
+
+
+def _boxes(survey: Survey, runtime: str) -> list[Box]:
+    return [
+        Box(f"{step.rule}: {step.subject} — {step.verdict}", step.why, _tone(step)) for step in survey.decisions[runtime].resolution.steps
+    ]
+
+
+def _tone(step: Step) -> str:
+    if step.verdict in GOOD:
+        return "good"
+    if step.verdict in BAD:
+        return "bad"
+    return "warn" if step.verdict in WARN else "none"
+
+
+def svg(survey: Survey) -> str:
+    """Return an SVG image with one column per runtime, top to bottom in the order in which the rules were tried."""
+    columns = {runtime: _boxes(survey, runtime) for runtime in survey.decisions}
+    tallest = max((len(boxes) for boxes in columns.values()), default=0)
+    wide = len(columns) * (WIDTH + PAD) + PAD
+    tall = TITLE + (tallest + 1) * (ROW + GAP) + 2 * PAD + 30
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {tall}" width="{wide}" height="{tall}" role="img" '
+        'font-family="system-ui, sans-serif" font-size="13">',
+        "<title>The platform that SGLang will use, and the way to it</title>",
+        f'<rect width="{wide}" height="{tall}" fill="#ffffff"/>',
+    ]
+    for index, (runtime, boxes) in enumerate(columns.items()):
+        parts += _column(survey, runtime, boxes, PAD + index * (WIDTH + PAD))
+    return "\n".join([*parts, "</svg>"])
+
+
+def _column(survey: Survey, runtime: str, boxes: list[Box], left: int) -> list[str]:
+    found = headline(survey, runtime)
+    label = survey.decisions[runtime].policy.label
+    parts = [f'<text x="{left}" y="{PAD + 18}" font-size="18" font-weight="600" fill="#1a202c">{escape(label)}</text>']
+    top = TITLE
+    for box in boxes:
+        parts += _box(box, left, top, ROW)
+        parts.append(_arrow(left + WIDTH // 2, top + ROW))
+        top += ROW + GAP
+    lines = _wrapped(found.text)
+    box_height = 18 * len(lines) + 20
+    parts.append(
+        f'<rect x="{left}" y="{top}" width="{WIDTH}" height="{box_height}" rx="14" fill="{FILL[found.tone]}" stroke="{EDGE[found.tone]}" stroke-width="2"/>'
+    )
+    parts += [
+        f'<text x="{left + 12}" y="{top + 24 + 18 * row}" font-weight="600" fill="#1a202c">{escape(line)}</text>'
+        for row, line in enumerate(lines)
+    ]
+    return parts
+
+
+def _box(box: Box, left: int, top: int, tall: int) -> list[str]:
+    return [
+        f'<rect x="{left}" y="{top}" width="{WIDTH}" height="{tall}" rx="6" fill="{FILL[box.tone]}" stroke="{EDGE[box.tone]}"/>',
+        f'<text x="{left + 12}" y="{top + 19}" fill="#1a202c">{escape(_cut(box.title))}</text>',
+        f'<text x="{left + 12}" y="{top + 36}" font-size="11" fill="#4a5568">{escape(_cut(box.detail, LONG + 12))}</text>',
+    ]
+
+
+def _arrow(centre: int, top: int) -> str:
+    tip = top + GAP
+    return f'<path d="M{centre} {top}V{tip - 4}" stroke="#8a94a0"/><path d="M{centre - 4} {tip - 6}L{centre} {tip}L{centre + 4} {tip - 6}Z" fill="#8a94a0"/>'
+
+
+def _cut(text: str, limit: int = LONG) -> str:
+    shown = visible(text)
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def _wrapped(text: str) -> list[str]:
+    import textwrap
+
+    return textwrap.wrap(visible(text), LONG - 6)[:4]

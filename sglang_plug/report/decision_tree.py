@@ -1,0 +1,114 @@
+"""A survey as a tree for people: the sentence on top, then each rule that was tried, its subject, its verdict and the reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from sglang_plug.report.escape import visible
+from sglang_plug.report.headline import context, headline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from sglang_plug.core.resolution import Step
+    from sglang_plug.probe.decision import Survey
+    from sglang_plug.probe.inquiry import Decision
+
+TONES = {"good": "bold green", "warn": "bold yellow", "bad": "bold red"}
+GOOD = {"chosen", "active", "present", "agrees", "load"}
+BAD = {"failed", "refused", "raised", "unknown", "ambiguous", "unavailable", "conflict", "bad-return", "bad-name", "differs", "nothing"}
+WARN = {"shadowed", "doubtful", "skipped", "empty"}
+
+
+class Span(NamedTuple):
+    """A piece of a line and its style."""
+
+    text: str
+    style: str = ""
+
+
+Line = list[Span]
+
+
+def lines(survey: Survey) -> list[Line]:
+    """Return the whole report, line by line."""
+    rows: list[Line] = [[Span(visible(context(survey)), "dim")]]
+    for runtime, decision in survey.decisions.items():
+        found = headline(survey, runtime)
+        rows += [[], [Span(visible(found.text), TONES[found.tone])]]
+        if found.advice:
+            rows.append([Span("hint: ", "cyan"), Span(visible(found.advice))])
+        rows += _branch(decision)
+    return rows
+
+
+def _branch(decision: Decision) -> list[Line]:
+    cells = [_cells(step) for step in decision.resolution.steps] + _unasked(decision)
+    plugins = [
+        (
+            "hooks",
+            visible(f"{choice.candidate.name} ({choice.candidate.dist})"),
+            choice.verdict,
+            visible(_plugin_why(choice.why, required=choice.required)),
+        )
+        for choice in decision.choices
+    ]
+    return _aligned(cells + plugins)
+
+
+def _plugin_why(why: str, *, required: bool) -> str:
+    return f"{why}; required: its failure aborts startup" if required else why
+
+
+def _cells(step: Step) -> tuple[str, str, str, str]:
+    time = f" [{_duration(step.seconds)}]" if step.seconds is not None else ""
+    return step.rule, visible(step.subject), step.verdict, visible(step.why) + time
+
+
+def _unasked(decision: Decision) -> list[tuple[str, str, str, str]]:
+    """The detectors that come after the one that decided, so that all can be seen side by side."""
+    seen = {step.subject for step in decision.resolution.steps if step.rule == "detect"}
+    rows = []
+    for name, found in decision.hardware.items():
+        if name not in seen:
+            state = "not asked" if found["present"] is None else "present" if found["present"] else "absent"
+            rows.append(("detect", name, state, f"comes after the decision; {visible(found['why'])}"))
+    return rows
+
+
+def _aligned(cells: Sequence[tuple[str, str, str, str]]) -> list[Line]:
+    wide = [min(40, max((len(row[column]) for row in cells), default=0)) for column in range(3)]
+    rows: list[Line] = []
+    for index, (rule, subject, verdict, why) in enumerate(cells):
+        stem = "└─ " if index == len(cells) - 1 else "├─ "
+        style = "green" if verdict in GOOD else "red" if verdict in BAD else "yellow" if verdict in WARN else "dim"
+        rows.append(
+            [Span(stem, "dim"), Span(f"{rule:<{wide[0]}}  {subject:<{wide[1]}}  "), Span(f"{verdict:<{wide[2]}}", style), Span(f"  {why}")]
+        )
+    return rows
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds * 1000:.1f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+def plain(rows: Iterable[Line]) -> str:
+    """Return the lines as text without styles."""
+    return "\n".join("".join(span.text for span in row).rstrip() for row in rows)
+
+
+def write(rows: Sequence[Line]) -> None:
+    """Write the lines to stdout: styled on a terminal, plain elsewhere, so that rich is imported only for someone who sees it."""
+    import sys
+
+    if not sys.stdout.isatty():
+        encoding = sys.stdout.encoding or "ascii"
+        sys.stdout.write(plain(rows).encode(encoding, "backslashreplace").decode(encoding) + "\n")
+        return
+    from rich.text import Text
+
+    from sglang_plug.report.text import console
+
+    screen = console()
+    for row in rows:
+        screen.print(Text.assemble(*((span.text, span.style) for span in row)))

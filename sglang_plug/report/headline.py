@@ -1,0 +1,114 @@
+"""One sentence per runtime: which platform it will use and why, or why it will not start. Values in, words out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sglang_plug.core.resolution import Step
+    from sglang_plug.probe.decision import Survey
+    from sglang_plug.probe.inquiry import Decision
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A decision in a sentence.
+
+    Attributes:
+        text: the sentence.
+        tone: `good`, `warn` (it works, but not as its author may think) or `bad`.
+        advice: what to type, where there is something to do.
+    """
+
+    text: str
+    tone: str
+    advice: str | None = None
+
+
+def headline(survey: Survey, runtime: str) -> Headline:
+    """Return the sentence for one runtime."""
+    decision = survey.decisions[runtime]
+    resolution = decision.resolution
+    label = decision.policy.label
+    if resolution.error is not None:
+        cause = f" ({resolution.error.cause})" if resolution.error.cause and resolution.error.cause not in resolution.error.message else ""
+        return Headline(f"{label} will not start: {resolution.error.type}: {resolution.error.message}{cause}", "bad", resolution.error.hint)
+    if resolution.outcome == "plugin":
+        by = f"selected by {decision.policy.selector}" if _is_selected(decision) else "the only active platform plugin"
+        text = f"{label} will use {resolution.name} ({resolution.qualname}) of {resolution.dist}, {by}"
+        return Headline(text, "warn" if warnings(decision) else "good")
+    return _builtin(decision)
+
+
+def _is_selected(decision: Decision) -> bool:
+    return any(step.rule == "selector" and step.verdict == "chosen" for step in decision.resolution.steps)
+
+
+def _builtin(decision: Decision) -> Headline:
+    resolution, label = decision.resolution, decision.policy.label
+    what = "the base SRTPlatform (device unknown)" if resolution.name == "base" else f"the built-in platform {resolution.name}"
+    failed = failures(decision)
+    asked = [step for step in resolution.steps if step.rule == "activate"]
+    if failed:
+        causes = "; ".join(f"{step.subject}: {step.why.split(';')[0]}" for step in failed)
+        text = f"{label} falls back to {what}, because {len(failed)} of {len(asked)} platform plugins failed: {causes}"
+        return Headline(text, "bad", f"to make the failure fatal: export {decision.policy.selector}={failed[0].subject}")
+    hidden = [step for step in resolution.steps if step.rule == "allowlist" and step.verdict == "skipped"]
+    if hidden:
+        names = ", ".join(step.subject for step in hidden)
+        text = f"{label} falls back to {what}: {decision.policy.allowlist} leaves out the platform plugin {names}"
+        return Headline(
+            text,
+            "warn",
+            f"add {hidden[0].subject} to {decision.policy.allowlist}, or: export {decision.policy.selector}={hidden[0].subject}",
+        )
+    if _is_selected(decision):
+        return Headline(f"{label} will use {what} ({resolution.qualname}), selected by {decision.policy.selector}", "good")
+    why = "no installed platform plugin is active here" if asked else "no platform plugin is installed"
+    return Headline(f"{label} will use {what} ({resolution.qualname}): {why}", "good")
+
+
+def failures(decision: Decision) -> list[Step]:
+    """Return the steps in which a platform plugin failed and the runtime went on."""
+    return [step for step in decision.resolution.steps if step.rule == "activate" and step.verdict == "failed"]
+
+
+def warnings(decision: Decision) -> list[str]:
+    """Return what failed or was left out on the way although a platform was found, one line each."""
+    label = decision.policy.label
+    lines = []
+    for step in decision.resolution.steps:
+        if step.rule == "activate" and step.verdict == "failed":
+            lines.append(f"{label}: platform plugin {step.subject!r}: {step.why}")
+        elif step.rule == "allowlist" and step.verdict == "skipped":
+            lines.append(f"{label}: platform plugin {step.subject!r} is left out by {decision.policy.allowlist}")
+        elif step.verdict in {"shadowed", "unknown", "empty", "doubtful"} and step.rule in {"variables", "allowlist", "source", "import"}:
+            lines.append(f"{label}: {step.subject}: {step.why}")
+        elif step.rule == "names" and step.verdict == "skipped":
+            lines.append(f"{label}: platform plugin {step.subject!r} of {step.data.get('dist')}: {step.why}")
+        elif step.rule == "verify" and step.verdict in {"failed", "differs"}:
+            lines.append(f"{label}: {step.subject}: {step.why}")
+    lines += [
+        f"{label}: hook plugin {choice.candidate.name!r} of the selected platform's own distribution is skipped: {choice.why}"
+        for choice in decision.choices
+        if choice.verdict == "skipped" and decision.resolution.dist is not None and choice.candidate.dist == decision.resolution.dist
+    ]
+    lines += [f"{label}: {choice.why}" for choice in decision.choices if choice.verdict == "refused"]
+    return lines
+
+
+def context(survey: Survey) -> str:
+    """Return the line that says what was looked at."""
+    interpreter, sglang = survey.facts["interpreter"], survey.facts["sglang"]
+    where = f"{interpreter['executable']} (Python {interpreter['version']})"
+    if survey.has_sglang:
+        host = f"SGLang {sglang['version'] or 'of unknown version'} at {sglang['origin']}"
+    elif sglang["kind"] == "directory":
+        host = f"no SGLang ({sglang['origin']} is a folder of that name, not an installation)"
+    else:
+        host = "no SGLang"
+    rules = f"; by the rules of SGLang {survey.release}, {survey.assumed}" if survey.assumed else ""
+    if survey.assumed == "no SGLang is installed there":
+        rules = f"; by the rules of SGLang {survey.release}, the newest known"
+    return f"{where}; {host}{rules}"
