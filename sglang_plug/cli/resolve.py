@@ -162,9 +162,9 @@ def _write(survey: Survey, output_format: Format) -> None:
 
         decision_tree.write(decision_tree.lines(survey))
     else:
-        from sglang_plug.report import decision_diagram
+        from sglang_plug.report.decision_diagram import mermaid, svg
 
-        typer.echo(decision_diagram.mermaid(survey) if output_format is Format.MERMAID else decision_diagram.svg(survey))
+        typer.echo(mermaid(survey) if output_format is Format.MERMAID else svg(survey))
 
 
 def _answer_hook(target: str, runtimes: tuple[str, ...], environment: Environment, release: str | None, output_format: Format) -> None:

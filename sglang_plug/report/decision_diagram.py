@@ -71,9 +71,9 @@ def svg(survey: Survey) -> str:
     tallest = max((len(boxes) for boxes in columns.values()), default=0)
     wide = len(columns) * (WIDTH + PAD) + PAD
     tall = TITLE + (tallest + 1) * (ROW + GAP) + 2 * PAD + 30
+    size = f'viewBox="0 0 {wide} {tall}" width="{wide}" height="{tall}"'
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {tall}" width="{wide}" height="{tall}" role="img" '
-        'font-family="system-ui, sans-serif" font-size="13">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-family="system-ui, sans-serif" font-size="13">',
         "<title>The platform that SGLang will use, and the way to it</title>",
         f'<rect width="{wide}" height="{tall}" fill="#ffffff"/>',
     ]
@@ -93,9 +93,8 @@ def _column(survey: Survey, runtime: str, boxes: list[Box], left: int) -> list[s
         top += ROW + GAP
     lines = _wrapped(found.text)
     box_height = 18 * len(lines) + 20
-    parts.append(
-        f'<rect x="{left}" y="{top}" width="{WIDTH}" height="{box_height}" rx="14" fill="{FILL[found.tone]}" stroke="{EDGE[found.tone]}" stroke-width="2"/>'
-    )
+    look = f'fill="{FILL[found.tone]}" stroke="{EDGE[found.tone]}" stroke-width="2"'
+    parts.append(f'<rect x="{left}" y="{top}" width="{WIDTH}" height="{box_height}" rx="14" {look}/>')
     parts += [
         f'<text x="{left + 12}" y="{top + 24 + 18 * row}" font-weight="600" fill="#1a202c">{escape(line)}</text>'
         for row, line in enumerate(lines)
@@ -113,7 +112,8 @@ def _box(box: Box, left: int, top: int, tall: int) -> list[str]:
 
 def _arrow(centre: int, top: int) -> str:
     tip = top + GAP
-    return f'<path d="M{centre} {top}V{tip - 4}" stroke="#8a94a0"/><path d="M{centre - 4} {tip - 6}L{centre} {tip}L{centre + 4} {tip - 6}Z" fill="#8a94a0"/>'
+    head = f"M{centre - 4} {tip - 6}L{centre} {tip}L{centre + 4} {tip - 6}Z"
+    return f'<path d="M{centre} {top}V{tip - 4}" stroke="#8a94a0"/><path d="{head}" fill="#8a94a0"/>'
 
 
 def _cut(text: str, limit: int = LONG) -> str:
