@@ -14,7 +14,6 @@ from sglang_plug.scaffold.status import Statuses
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-FIRST_WITH: Final = {"srt": "0.5.11", "diffusion": "0.5.21"}
 KNOWN_TO_TORCH: Final = frozenset({"cpu", "cuda", "xpu", "mps", "mtia"})
 
 
@@ -37,14 +36,16 @@ def values(answers: PlatformAnswers) -> dict[str, Any]:
     release = catalogue.load(answers.release)
     status: dict[str, Mapping[str, str]] = {}
     for runtime in (runtime for runtime, on in wanted.items() if on):
-        if version_key(answers.release) < version_key(FIRST_WITH[runtime]):
+        contract = release.platform_contract(runtime)
+        if contract is None:
+            first = _first_with(runtime)
             raise ScaffoldError(
                 f"this release takes no {runtime} platforms",
                 subject=f"SGLang {answers.release}",
-                cause=f"they exist from {FIRST_WITH[runtime]} on",
-                hint=f"`--sglang {FIRST_WITH[runtime]}` or later" + (", or `--runtime srt`" if runtime == "diffusion" else ""),
+                cause=f"they exist from {first} on",
+                hint=f"`--sglang {first}` or later" + (", or `--runtime srt`" if runtime == "diffusion" else ""),
             )
-        status[runtime] = Statuses(release.platform_contract(runtime))
+        status[runtime] = Statuses(contract)
     return {
         "distribution": answers.name.distribution,
         "package": answers.name.package,
@@ -61,31 +62,24 @@ def values(answers: PlatformAnswers) -> dict[str, Any]:
     }
 
 
+def _first_with(runtime: str) -> str:
+    return next(release for release in catalogue.releases() if catalogue.load(release).platform_contract(runtime) is not None)
+
+
 def release_for(asked: str | None) -> tuple[str, str | None]:
-    """Return the release whose contract is used, and a note where it is not the one that was asked for or is installed.
+    """Return the release whose contract is used, and a note where it is not the one that is installed.
 
     Args:
         asked: what `--sglang` said; None takes the installed release, else the newest known.
 
     Raises:
-        ScaffoldError: the catalogue does not know the release that was asked for.
+        CatalogueError: the catalogue does not know the release that was asked for.
     """
-    known = catalogue.releases()
-    newest = max(known, key=version_key)
     if asked is not None:
-        release = asked.strip().removeprefix("v")
-        if release in known:
-            return release, None
-        raise ScaffoldError(
-            "this SGLang release is not in the catalogue",
-            subject=asked,
-            cause=f"known are {', '.join(sorted(known, key=version_key))}",
-            hint=f"`--sglang {newest}`, or teach the catalogue with `sglang-plug contract build`",
-        )
+        return catalogue.load(asked.strip().removeprefix("v")).version, None
     try:
         here = metadata.version("sglang")
     except metadata.PackageNotFoundError:
-        return newest, None
-    if here in known:
-        return here, None
-    return newest, f"SGLang {here} is installed, and its contract is not known: the one of {newest} is used"
+        return catalogue.newest(), None
+    near = catalogue.nearest(here)
+    return near, None if near == here else f"SGLang {here} is installed, and its contract is not known: that of {near} is used"

@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,7 +49,9 @@ def plan(files: Mapping[str, str], target: Path) -> Plan:
         )
     if target.exists() and not target.is_dir():
         raise ScaffoldError("the target is a file", subject=str(target), hint=_ELSEWHERE)
-    create, change, keep = [], [], []
+    create: list[str] = []
+    change: list[str] = []
+    keep: list[str] = []
     for name, text in files.items():
         _refuse_detour(target, name)
         path = target / name
@@ -152,7 +155,7 @@ def _merge(staging: Path, target: Path, names: list[str]) -> None:
             if final.exists():
                 old = saved / str(number)
                 os.rename(final, old)
-                undo.append(lambda old=old, final=final: os.rename(old, final))
+                undo.append(partial(os.rename, old, final))
             os.rename(staging / name, final)
             undo.append(final.unlink)
     except BaseException:

@@ -8,6 +8,7 @@ runtime has its own registry; a hook that is registered with the other one's nev
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -28,7 +29,7 @@ def register() -> None:
 def announce_scheduler(original: Callable[..., None], self: Any, *args: Any, **kwargs: Any) -> None:
     """Log that a scheduler is ready. AROUND: calls the original itself, and may decide not to."""
     original(self, *args, **kwargs)
-    logger.info("{{ cookiecutter.package }}: scheduler ready on rank %s", getattr(self, "tp_rank", 0))
+    logger.info("{{ cookiecutter.package }}: scheduler ready in process %d", os.getpid())
 {% endif %}
 {% if cookiecutter.diffusion %}
 
@@ -44,6 +45,6 @@ def register_diffusion() -> None:
 def announce_worker(original: Callable[..., None], self: Any, *args: Any, **kwargs: Any) -> None:
     """Log that a worker has its model. The place for set-up that needs to know the rank."""
     original(self, *args, **kwargs)
-    logger.info("{{ cookiecutter.package }}: worker ready on rank %s", getattr(self, "rank", 0))
+    logger.info("{{ cookiecutter.package }}: worker ready in process %d", os.getpid())
 {% endif %}
 {% endif %}

@@ -50,11 +50,13 @@ class {{ cookiecutter.prefix }}Platform({{ cookiecutter.prefix }}Device, SRTPlat
         """
         # VENDOR: register kernels, start the runtime
 
-{% if not cookiecutter.before_0_5_22 %}
+{% if "post_load_model" in cookiecutter.status %}
     def post_load_model(self, model: Any) -> None:
         """Change the loaded model in place. {{ cookiecutter.status.post_load_model }}"""
         # VENDOR: move or repack weights
 
+{% endif %}
+{% if "get_group_coordinator_device" in cookiecutter.status %}
     def get_group_coordinator_device(self, local_rank: int) -> Any:
         """Return the torch.device of a process group. {{ cookiecutter.status.get_group_coordinator_device }}"""
         import torch
@@ -65,18 +67,19 @@ class {{ cookiecutter.prefix }}Platform({{ cookiecutter.prefix }}Device, SRTPlat
         return torch.device(self.device_type, local_rank)
 {% endif %}
 
-    # --- SGLang before 0.5.22 has no in-tree default for these; later ones have, and no longer call them ---
+{% endif %}
+    # --- SGLang before 0.5.22 asks for these; later releases have defaults of their own, and never call some of them ---
 
     if not hasattr(SRTPlatform, "get_kv_pool_cls"):
 
         def get_mha_kv_pool_cls(self) -> type:
-            """Return the KV pool for multi-head attention."""
+            """Return the KV pool for multi-head attention. {{ cookiecutter.status.get_mha_kv_pool_cls }}"""
             from sglang.srt.mem_cache.memory_pool import MHATokenToKVPool
 
             return MHATokenToKVPool  # type: ignore[no-any-return]
 
         def get_mla_kv_pool_cls(self) -> type:
-            """Return the KV pool for latent attention."""
+            """Return the KV pool for latent attention. {{ cookiecutter.status.get_mla_kv_pool_cls }}"""
             from sglang.srt.mem_cache.memory_pool import MLATokenToKVPool
 
             return MLATokenToKVPool  # type: ignore[no-any-return]
@@ -85,40 +88,9 @@ class {{ cookiecutter.prefix }}Platform({{ cookiecutter.prefix }}Device, SRTPlat
             """Return the KV cache's allocator."""
             from {{ cookiecutter.package }}.allocator import OneTokenPages
 
-            return OneTokenPages
+            return OneTokenPages  # VENDOR: an allocator with pages, where the device wants them
 
         def support_cuda_graph(self) -> bool:
-            """Tell whether the device captures graphs."""
+            """Tell whether the device captures graphs. {{ cookiecutter.status.support_cuda_graph }}"""
             return False  # VENDOR
-{% else %}
-    # --- the KV cache ---
-
-    def get_mha_kv_pool_cls(self) -> type:
-        """Return the KV pool for multi-head attention. {{ cookiecutter.status.get_mha_kv_pool_cls }}"""
-        from sglang.srt.mem_cache.memory_pool import MHATokenToKVPool
-
-        return MHATokenToKVPool  # type: ignore[no-any-return]  # VENDOR: where the storage is laid out differently
-
-    def get_mla_kv_pool_cls(self) -> type:
-        """Return the KV pool for latent attention. {{ cookiecutter.status.get_mla_kv_pool_cls }}"""
-        from sglang.srt.mem_cache.memory_pool import MLATokenToKVPool
-
-        return MLATokenToKVPool  # type: ignore[no-any-return]  # VENDOR
-
-    def get_paged_allocator_cls(self) -> type:
-        """Return the KV cache's allocator. {{ cookiecutter.status.get_paged_allocator_cls }}"""
-        from {{ cookiecutter.package }}.allocator import OneTokenPages
-
-        return OneTokenPages  # VENDOR: an allocator with pages, if the device wants them
-
-    # --- graphs ---
-
-    def support_cuda_graph(self) -> bool:
-        """Tell whether the device captures graphs. {{ cookiecutter.status.support_cuda_graph }}"""
-        return False  # VENDOR
-
-    def support_piecewise_cuda_graph(self) -> bool:
-        """Tell whether it captures them piecewise. {{ cookiecutter.status.support_piecewise_cuda_graph }}"""
-        return False  # VENDOR
-{% endif %}
 {% endif %}
