@@ -8,14 +8,13 @@ import pickle
 import sys
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnContext
-
-    from sglang_plug.core.runtime import Runtime
+    from typing import Self
 
 _PR_SET_PDEATHSIG = 1
 _SHOWN = 5
@@ -35,7 +34,7 @@ class ServerArgsPayload:
     _pickle: bytes = field(repr=False)
 
     @classmethod
-    def capture(cls, server_args: object) -> ServerArgsPayload:
+    def capture(cls, server_args: object) -> Self:
         """Take the picture of `server_args`.
 
         Raises:
@@ -62,7 +61,20 @@ class SchedulerProcessSpec:
     pipe_writer: Connection
 
 
-def bootstrap(runtime: Runtime, *, serve: Callable[[], Callable[[], object]], init_backend: bool) -> None:
+class Phases(Protocol):
+    """The phases of a runtime: `core.runtime.Runtime`, or a face that looks them up under its own names."""
+
+    def init_backend(self) -> object:
+        """Initialise the device."""
+
+    def load_plugins(self) -> object:
+        """Register hooks."""
+
+    def apply_plugin_hooks(self) -> object:
+        """Patch their targets."""
+
+
+def bootstrap(runtime: Phases, *, serve: Callable[[], Callable[[], object]], init_backend: bool) -> None:
     """Bring a child up in order: backend, plugins registered, hooks applied, then the work itself.
 
     Args:

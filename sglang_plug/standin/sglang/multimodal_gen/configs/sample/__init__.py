@@ -1,0 +1,5 @@
+"""Sampling parameters."""
+
+from .sampling_params import SamplingParams
+
+__all__ = ["SamplingParams"]

@@ -1,0 +1,59 @@
+"""How a process asks the scheduler: one socket, one request at a time on it."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .pipelines_core.schedule_batch import OutputBatch
+    from .server_args import ServerArgs
+
+
+def load_zmq() -> Any:
+    """Return ZeroMQ, whose names its stubs do not show to a type checker."""
+    import zmq
+
+    return zmq
+
+
+class SchedulerUnreachable(ConnectionError):
+    """The scheduler does not answer in time."""
+
+
+class SchedulerClient:
+    """Asks rank 0. Safe to share among threads, which then take turns."""
+
+    def __init__(self, server_args: ServerArgs) -> None:
+        self.endpoint = server_args.scheduler_endpoint
+        self._lock = threading.Lock()
+        self._context: Any = None
+
+    def forward(self, request: Any, timeout_ms: int | None = None) -> OutputBatch:
+        """Return the scheduler's answer.
+
+        Raises:
+            SchedulerUnreachable: none came within `timeout_ms`.
+        """
+        zmq = load_zmq()
+        with self._lock:
+            if self._context is None:
+                self._context = zmq.Context(io_threads=1)
+            socket = self._context.socket(zmq.REQ)  # a fresh one each time: a REQ socket that missed an answer is of no use
+            try:
+                socket.setsockopt(zmq.LINGER, 0)
+                socket.connect(self.endpoint)
+                socket.send(pickle.dumps(request))
+                if not socket.poll(timeout_ms):
+                    raise SchedulerUnreachable(f"the scheduler at {self.endpoint} did not answer within {timeout_ms} ms")
+                answer: OutputBatch = pickle.loads(socket.recv())  # noqa: S301 - the socket's folder is this user's own
+                return answer
+            finally:
+                socket.close()
+
+    def close(self) -> None:
+        """Give the context back."""
+        if self._context is not None:
+            self._context.term()
+            self._context = None
