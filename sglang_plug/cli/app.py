@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from sglang_plug import __version__
+from sglang_plug.cli.parameters import lighten
 from sglang_plug.errors import SglangPlugError, UsageError
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class LazyGroup(TyperGroup):
         if self._listing:
             return TyperCommand(cmd_name, help=entry.help, short_help=entry.help)
         module = importlib.import_module(f"sglang_plug.cli.{entry.module}")
-        command = typer.main.get_command(module.app)
+        command = lighten(typer.main.get_command(module.app))
         command.name = cmd_name
         return command
 
@@ -103,7 +104,7 @@ def _root(
 
 def run(argv: Sequence[str]) -> int:
     """Run one command and return its exit status: 0 clean, 1 findings or a user's error, 2 usage, 3 unexpected, 130 interrupted."""
-    command = typer.main.get_command(app)
+    command = lighten(typer.main.get_command(app))
     try:
         status = command.main(args=list(argv), prog_name="sglang-plug", standalone_mode=False)
     except SglangPlugError as exc:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sglang_plug.probe.decision import Survey
     from sglang_plug.probe.environment import Environment
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
 class Runtime(StrEnum):
