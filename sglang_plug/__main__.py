@@ -1,4 +1,4 @@
-"""The `sglang-plug` command: answers `--version` at once, hands everything else to `cli.app`."""
+"""The `sglang-plug` command: answers `--version` and shell completion at once, hands everything else to `cli.app`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ def main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):  # a bare answer must not pay for typer
         print(f"sglang-plug {__version__}")  # noqa: T201
         raise SystemExit(0)
+    if sys.argv[1:2] == ["__values"]:  # a shell waits for the answer at every press of the tab key
+        from sglang_plug.cli.values import offer
+
+        raise SystemExit(offer(sys.argv[2:]))
     from sglang_plug.cli.app import run
 
     raise SystemExit(run(sys.argv[1:]))

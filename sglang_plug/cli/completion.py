@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from enum import EnumMeta
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
 from sglang_plug.report.completion import Command, Option, render
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 Shell = Literal["bash", "zsh", "fish", "powershell"]
 
@@ -85,7 +86,7 @@ def _describe(command: Any, path: str, line: str) -> Command:
 
 
 def _options(command: Any) -> tuple[Option, ...]:
-    return tuple(
+    options = [
         Option(
             flags=(*param.opts, *param.secondary_opts),
             help=_first_line(param.help),
@@ -95,11 +96,17 @@ def _options(command: Any) -> tuple[Option, ...]:
         )
         for param in command.params
         if param.param_type_name == "option" and not param.hidden
-    ) + (Option(("--help", "-h"), "Show this message and exit."),)
+    ]
+    return (*options, Option(("--help", "-h"), "Show this message and exit."))
 
 
 def _choices(param: Any) -> list[str]:
-    return [str(getattr(choice, "value", choice)) for choice in getattr(param.type, "choices", ())]
+    kind = getattr(getattr(param, "type_descriptor", None), "annotation", None)
+    if get_origin(kind) is list:
+        (kind,) = get_args(kind)
+    if get_origin(kind) is Literal:
+        return [str(word) for word in get_args(kind)]
+    return [str(member.value) for member in kind] if isinstance(kind, EnumMeta) else []
 
 
 def _first_line(text: str | None) -> str:

@@ -1,0 +1,80 @@
+"""`sglang-plug __values KIND PREFIX`: candidates for shell completion. Prints nothing else, imports no plugin, and fails in silence."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+
+def offer(argv: Sequence[str]) -> int:
+    """Print the candidates of `argv` = [KIND, PREFIX], one a line, and return 0 whatever happens: a broken shell line helps nobody."""
+    kind, prefix = (*argv, "", "")[:2]
+    with contextlib.suppress(Exception):  # completion answers or is silent
+        found = KINDS.get(kind, _nothing)(prefix)
+        sys.stdout.write("".join(f"{word}\n" for word in sorted(set(found)) if word.startswith(prefix) and word.isprintable()))
+    return 0
+
+
+def _nothing(_prefix: str) -> Iterable[str]:
+    return ()
+
+
+def _names(*endings: str) -> Callable[[str], Iterable[str]]:
+    def names(_prefix: str) -> Iterable[str]:
+        from sglang_plug.probe.inside import metadata
+
+        rows = metadata.environment({"detail": False})["entry_points"]
+        return [row["name"] for row in rows if row["group"].startswith("sglang.") and row["group"].endswith(endings)]
+
+    return names
+
+
+def _listed(prefix: str) -> Iterable[str]:
+    """A comma-separated list: the last word is completed, the others stay."""
+    done, comma, _ = prefix.rpartition(",")
+    return [done + comma + name for name in _names(".plugins")(prefix) if name not in done.split(",")]
+
+
+def _codes(_prefix: str) -> Iterable[str]:
+    from sglang_plug.checks.table import RULES
+
+    return [rule.code for rule in RULES]
+
+
+def _releases(_prefix: str) -> Iterable[str]:
+    from sglang_plug.contract.catalogue import releases
+
+    return releases()
+
+
+def _targets(prefix: str) -> Iterable[str]:
+    """One level below what is typed; a name that has more below it ends in a dot."""
+    from sglang_plug.contract.catalogue import load, newest
+
+    above = prefix.rpartition(".")[0]
+    release = load(newest())
+    if not above:
+        return ["sglang."]
+    return [f"{child.path}." if child.has_children else child.path for child in release.children(above)]
+
+
+def _methods(_prefix: str) -> Iterable[str]:
+    from sglang_plug.contract.catalogue import load, newest
+
+    release = load(newest())
+    return [name for runtime in ("srt", "diffusion") for name in release.platform_contract(runtime).members]
+
+
+KINDS: dict[str, Callable[[str], Iterable[str]]] = {
+    "codes": _codes,
+    "hooks": _listed,
+    "methods": _methods,
+    "names": _names(""),
+    "platforms": _names(".platforms"),
+    "releases": _releases,
+    "targets": _targets,
+}
