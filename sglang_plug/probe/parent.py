@@ -9,7 +9,6 @@ import select
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,7 +60,7 @@ class Probe:
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
         self._channel, far = socket.socketpair()
-        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        self._errors = _scratch_file()
         self._buffer = b""
         self._ended: str | None = None
         command = [environment.python, "-X", "faulthandler", CHILD, str(far.fileno()), environment.launch]
@@ -200,6 +199,15 @@ class Probe:
         size = self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, size - TAIL))
         return self._errors.read().decode("utf-8", "replace")
+
+
+def _scratch_file() -> IO[bytes]:
+    """Return an unnamed file, closed by the caller."""
+    if hasattr(os, "memfd_create"):
+        return open(os.memfd_create("sglang-plug-stderr"), "w+b")
+    import tempfile
+
+    return tempfile.TemporaryFile()
 
 
 def ask(environment: Environment, request: Mapping[str, Any], *, timeout: float = START_LIMIT, memory: int | None = None) -> Reply:

@@ -8,7 +8,6 @@ import mmap
 import os
 import sys
 import time
-import traceback
 from typing import TYPE_CHECKING, Any
 
 from . import isolation
@@ -142,6 +141,8 @@ def describe_error(exc: BaseException) -> dict[str, Any]:
 
     `root` is the innermost exception of the `__cause__`/`__context__` chain, `where` the innermost frame in a stranger's file.
     """
+    import traceback  # only a failure needs it
+
     chain: list[BaseException] = []
     seen: set[int] = set()
     current: BaseException | None = exc
@@ -173,6 +174,8 @@ def _head(exc: BaseException) -> dict[str, Any]:
 
 def where(exc: BaseException) -> dict[str, Any] | None:
     """The innermost frame outside the import machinery, the standard library and this probe: {"file", "line", "function"}."""
+    import traceback
+
     if isinstance(exc, SyntaxError) and exc.filename:
         return {"file": exc.filename, "line": exc.lineno, "function": "<module>"}
     here = os.path.dirname(os.path.abspath(__file__))

@@ -16,7 +16,6 @@ import select
 import signal
 import struct
 import sys
-import tempfile
 import time
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 Facts = dict[str, Any]
-WATCHED: list[Any] = []  # what to give up for when it hangs up: the socket to the tool
+WATCHED: list[int] = []  # what to give up for when it hangs up: the descriptor of the socket to the tool
 ROOM = 8 << 20
 OUTPUT_HEAD = 32 << 10
 GRACE = 0.3  # seconds between the stack dump of a hanging fork and its end
@@ -53,7 +52,7 @@ def isolated(task: Callable[[], Any], timeout: float, memory: int | None = None)
         "leftovers": [{"pid", "command"}], "seconds"}.
     """
     room = mmap.mmap(-1, ROOM)
-    dump = tempfile.TemporaryFile()  # noqa: SIM115 -- closed below, in both processes
+    dump = _scratch_file()
     read, write = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -78,6 +77,15 @@ def isolated(task: Callable[[], Any], timeout: float, memory: int | None = None)
     return {"value": value, "ended": ended, "output": output, "leftovers": leftovers, "seconds": seconds}
 
 
+def _scratch_file() -> IO[bytes]:
+    """Return an unnamed file, closed by the caller."""
+    if hasattr(os, "memfd_create"):
+        return open(os.memfd_create("sglang-plug-stack"), "w+b")
+    import tempfile  # dear to import: only where the system has nothing better
+
+    return tempfile.TemporaryFile()
+
+
 # --- in the fork ------------------------------------------------------------------------------------------------------------------
 
 
@@ -89,7 +97,7 @@ def _become_subject(task: Callable[[], Any], room: mmap.mmap, dump: IO[bytes], w
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         for watched in WATCHED:
-            os.close(watched.detach())
+            os.close(watched)
         _point_streams(write)
         _arm_stack_dump(dump, limits[0])
         if limits[1]:
@@ -152,7 +160,7 @@ def _supervise(pid: int, read: int, timeout: float) -> tuple[int, bool, Facts]:
     poller = select.poll()
     poller.register(read, select.POLLIN)
     for watched in WATCHED:
-        poller.register(watched.fileno(), select.POLLHUP)
+        poller.register(watched, select.POLLHUP)
     if handle is not None:
         poller.register(handle, select.POLLIN)
     status: int | None = None
@@ -166,7 +174,7 @@ def _supervise(pid: int, read: int, timeout: float) -> tuple[int, bool, Facts]:
                 status = os.waitpid(pid, 0)[1]
                 break
             events = dict(poller.poll(left * 1000 if handle is not None else min(left, 0.02) * 1000))
-            if any(watched.fileno() in events for watched in WATCHED):
+            if any(watched in events for watched in WATCHED):
                 end_descendants(pid)
                 os._exit(0)  # the tool is gone: nobody waits for an answer
             if read in events and not _drain(read, head, output):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import os
-import platform
 import sys
 from typing import Any
 
@@ -32,7 +31,7 @@ def environment(request: dict[str, Any]) -> dict[str, Any]:
 def _interpreter() -> dict[str, Any]:
     return {
         "executable": sys.executable,
-        "version": platform.python_version(),
+        "version": ".".join(map(str, sys.version_info[:3])),
         "implementation": sys.implementation.name,
         "prefix": sys.prefix,
         "base_prefix": sys.base_prefix,

@@ -7,10 +7,8 @@ import importlib
 import json
 import os
 import signal
-import socket
 import sys
 import time
-import traceback
 from typing import TYPE_CHECKING, Any
 
 from . import isolation
@@ -32,21 +30,27 @@ OPERATIONS = {
 
 def serve(fd: int, launch: str) -> None:
     """Answer requests on `fd` until it is closed; `launch` (`script` or `module`) says what stands first on sys.path."""
-    channel = socket.socket(fileno=_raise_descriptor(fd))
+    channel = _raise_descriptor(fd)
     isolation.adopt_orphans()
     isolation.WATCHED.append(channel)
     signal.signal(signal.SIGTERM, _leave)
     _place_launch_folder(launch)
     buffer = b""
     while True:
-        data = channel.recv(1 << 16)
+        data = os.read(channel, 1 << 16)
         if not data:
             break
         buffer += data
         while LINE in buffer:
             line, buffer = buffer.split(LINE, 1)
-            channel.sendall(_encode(_answer(json.loads(line))) + LINE)
+            _send(channel, _encode(_answer(json.loads(line))) + LINE)
     isolation.end_descendants()
+
+
+def _send(channel: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(channel, view) :]
 
 
 def _leave(signum: int, frame: FrameType | None) -> None:
@@ -74,6 +78,8 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         operation = getattr(importlib.import_module("." + module, __package__), name)
         reply = {"ok": True, "reply": operation(request)}
     except Exception:
+        import traceback
+
         reply = {"ok": False, "error": traceback.format_exc()}
     reply["seconds"] = time.perf_counter() - started
     return reply
