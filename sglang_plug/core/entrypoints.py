@@ -76,17 +76,15 @@ def _candidate(entry: Any, group: str) -> Candidate:
 class _Scan:
     """One enumeration of everything installed; names of distributions are read only where a group is asked for."""
 
-    def __init__(self, path: object, entries: Iterable[Any]) -> None:
+    def __init__(self, path: object, found: Any) -> None:
         self.path = path
-        self._entries: dict[str, list[Any]] = {}
-        for entry in entries:
-            self._entries.setdefault(entry.group, []).append(entry)
+        self._found = found
         self._names: dict[int, tuple[str | None, str | None]] = {}
         self._groups: dict[str, tuple[Candidate, ...]] = {}
 
     def candidates(self, group: str) -> tuple[Candidate, ...]:
         if group not in self._groups:
-            self._groups[group] = tuple(self._read(entry, group) for entry in self._entries.get(group, ()))
+            self._groups[group] = tuple(self._read(entry, group) for entry in self._found.select(group=group))
         return self._groups[group]
 
     def _read(self, entry: Any, group: str) -> Candidate:
@@ -111,10 +109,7 @@ def _scan() -> _Scan:
     with _lock:
         path = _path_state()
         if _last is None or _last.path != path:
-            found: Any = metadata.entry_points()
-            # Python 3.10 answers with a mapping of groups, later versions with one flat tuple.
-            entries = [entry for group in found.values() for entry in group] if isinstance(found, dict) else list(found)
-            _last = _Scan(path, entries)
+            _last = _Scan(path, metadata.entry_points())
         return _last
 
 
