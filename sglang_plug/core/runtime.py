@@ -13,7 +13,7 @@ from sglang_plug.core.hooktypes import HookSource, current_source
 from sglang_plug.errors import EntryPointConflict, HookError, PhaseFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from sglang_plug.core.entrypoints import Candidate
     from sglang_plug.core.environ import Settings
@@ -37,6 +37,7 @@ class Runtime:
         detect: tells whether a built-in's hardware is there; None for this machine's.
         load_class: imports a platform class: `(qualname, external) -> class`.
         apply_hooks: patches what is registered; the registry's own method by default.
+        create: makes the platform, when it is selected.
         load: what happens behind the gate of `load_plugins`.
         apply: what happens behind the gate of `apply_plugin_hooks`.
         hooks: the registry.
@@ -52,6 +53,7 @@ class Runtime:
         self.detect: Callable[[str], Detection] | None = None
         self.load_class: Callable[[str, bool], type[Any]] = self._load_class
         self.apply_hooks: Callable[[], None] = self.hooks.apply
+        self.create: Callable[[], tuple[Any, Resolution]] = self.create_platform
         self.load: Callable[[], object] = self._load
         self.apply: Callable[[], object] = self._apply
         self.resolution: Resolution | None = None
@@ -100,14 +102,18 @@ class Runtime:
         """Walk the chain with real effects and return its answer; neither cached nor raised."""
         self._raised = None
         settings = self.settings()
+        from sglang_plug.core import detect, selection
+
+        probe = self.detect or detect.detector(self.policy, settings)
+        return selection.select(self.policy, settings, self._platform_candidates(), activate=self._activate, detect=probe)
+
+    def _platform_candidates(self) -> Iterator[Candidate]:
+        """Enumerate when the chain asks, which it does not where the selector names a built-in."""
         group = self.policy.platform_group
         candidates = self.installed(group) if group else ()
         if candidates:
             self._announce(self._platform_log, group, candidates)
-        from sglang_plug.core import detect, selection
-
-        probe = self.detect or detect.detector(self.policy, settings)
-        return selection.select(self.policy, settings, candidates, activate=self._activate, detect=probe)
+        yield from candidates
 
     def resolve_or_raise(self) -> Resolution:
         """Resolve, uncached, and raise what ends in an error as SGLang does.
@@ -126,8 +132,11 @@ class Runtime:
 
         raise platforms.error_of(resolution)
 
-    def create_platform(self) -> tuple[Any, Resolution]:
+    def create_platform(self, resolution: Resolution | None = None) -> tuple[Any, Resolution]:
         """Resolve, import and construct the platform, uncached.
+
+        Args:
+            resolution: what the chain answered, where that is known.
 
         Raises:
             PlatformError: the chain ends in an error, or the class is unusable.
@@ -135,7 +144,7 @@ class Runtime:
         """
         from sglang_plug.core import platforms
 
-        resolution = self.resolve_or_raise()
+        resolution = resolution or self.resolve_or_raise()
         external = resolution.outcome == "plugin"
         qualname = cast("str", resolution.qualname)
         if external:
@@ -154,7 +163,7 @@ class Runtime:
         return entrypoints.installed(group, self.entry_points)
 
     def _select(self) -> None:
-        platform, resolution = self.create_platform()
+        platform, resolution = self.create()
         self._platform, self.resolution = platform, resolution  # together, and only once both are whole
 
     def _load_class(self, qualname: str, external: bool) -> type[Any]:

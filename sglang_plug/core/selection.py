@@ -110,13 +110,13 @@ def select(
     Args:
         policy: the runtime's rules.
         settings: what the environment asks for.
-        candidates: the installed platform entry points, in enumeration order.
+        candidates: the installed platform entry points, in enumeration order; not enumerated where the selector names a built-in.
         activate: loads and calls one candidate; called only for those that the runtime would import.
         detect: tells whether a built-in's hardware is there; called by the built-in's name, in order, until one is.
     """
     walk = _Walk(policy, activate, detect)
     try:
-        return walk.run(settings, tuple(candidates) if policy.platform_group else ())
+        return walk.run(settings, candidates if policy.platform_group else ())
     except _Stopped as stop:
         return Resolution(policy.runtime, "error", steps=tuple(walk.steps), error=stop.failure)
 
@@ -137,17 +137,17 @@ class _Walk:
         self.steps: list[Step] = []
         self.strict = not policy.open_activation
 
-    def run(self, settings: Settings, candidates: tuple[Candidate, ...]) -> Resolution:
+    def run(self, settings: Settings, candidates: Iterable[Candidate]) -> Resolution:
         policy = self.policy
         written = settings.selector(policy.selector)
         selected = written.strip() if written and policy.trims_selector else written
         if policy.selector and not selected:
             self.note("selector", policy.selector, "unset", f"{policy.selector} is not set, so every installed platform is asked")
         if not selected:
-            return self.automatic(settings, candidates)
+            return self.automatic(settings, tuple(candidates))
         if selected.lower() in policy.aliases:
             return self.alias(selected.lower())
-        return self.explicit(selected, candidates)
+        return self.explicit(selected, tuple(candidates))
 
     def note(self, rule: str, subject: str, verdict: str, why: str, seconds: float | None = None, **data: Any) -> None:
         self.steps.append(Step(rule, subject, verdict, why, seconds, data))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnContext
     from typing import Self
@@ -93,7 +93,12 @@ def bootstrap(runtime: Phases, *, serve: Callable[[], Callable[[], object]], ini
 
 
 def warn_of_early_imports(
-    prefix: str, allowed: Sequence[str], *, namespaces: Sequence[str] = (), logger: str = __name__
+    prefix: str,
+    allowed: Sequence[str],
+    *,
+    namespaces: Sequence[str] = (),
+    modules: Mapping[str, Any] | None = None,
+    logger: Callable[[], logging.Logger] = lambda: logging.getLogger(__name__),
 ) -> tuple[str, ...]:
     """Warn of runtime modules that this child imported before its platform was ready, naming them and the script that did it.
 
@@ -101,22 +106,24 @@ def warn_of_early_imports(
         prefix: what the names of runtime modules begin with, dot included.
         allowed: modules that may be there already, with everything below them.
         namespaces: packages that hold the allowed modules and import nothing themselves.
-        logger: who warns.
+        modules: the modules that are there; `sys.modules` by default.
+        logger: gives who warns, where there is something to say.
 
     Returns:
         The names, sorted.
     """
+    loaded = sys.modules if modules is None else modules
     early = tuple(
         sorted(
             name
-            for name in list(sys.modules)
+            for name in list(loaded)
             if name.startswith(prefix) and name not in namespaces and not any(name == top or name.startswith(top + ".") for top in allowed)
         )
     )
     if early:
         more = f" (+{len(early) - _SHOWN} more)" if len(early) > _SHOWN else ""
-        script = getattr(sys.modules.get("__main__"), "__file__", None) or "the launching script"
-        logging.getLogger(logger).warning(
+        script = getattr(loaded.get("__main__"), "__file__", None) or "the launching script"
+        logger().warning(
             "Runtime modules were imported before this worker initialized its platform: %s%s. spawn runs the module scope of %s in every "
             "child, so classes and registrations made there are out of reach of platform and hooks. Move the import under "
             'if __name__ == "__main__": or into the function that uses it.',

@@ -5,6 +5,8 @@ A face over `core.spawn`: the order lives there, upstream's names and this runti
 
 from __future__ import annotations
 
+import logging
+import sys
 from functools import partial
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
@@ -68,7 +70,9 @@ class _Phases:
 
 
 def _warn_if_runtime_imported_early() -> None:
-    spawn.warn_of_early_imports(_PREFIX, _PRE_ACTIVATION_MODULES, namespaces=_NAMESPACES, logger=__name__)
+    spawn.warn_of_early_imports(
+        _PREFIX, _PRE_ACTIVATION_MODULES, namespaces=_NAMESPACES, modules=sys.modules, logger=lambda: logging.getLogger(__name__)
+    )
 
 
 def bootstrap_scheduler_process(spec: SchedulerProcessSpec) -> None:

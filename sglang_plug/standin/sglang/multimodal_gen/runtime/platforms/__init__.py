@@ -7,7 +7,7 @@ Import-safe: no torch, no runtime module. What tests patch here (`entry_points`,
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from sglang_plug.core import environ, platforms
 from sglang_plug.core.gate import State
 from sglang_plug.core.objects import load as resolve_name
 from sglang_plug.core.process import diffusion as _runtime
+from sglang_plug.core.resolution import Resolution
 from sglang_plug.core.selection import Detection
 
 from ... import envs
@@ -24,8 +25,6 @@ from .interface import AttentionBackendEnum, Platform, PlatformEnum
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from sglang_plug.core.resolution import Resolution
 
 __all__ = [
     "BUILTIN_PLATFORM_NAMES",
@@ -51,6 +50,7 @@ class _PlatformSelection:
     qualname: str
     plugin_name: str | None = None
     distribution_name: str | None = None
+    resolution: Resolution | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_external(self) -> bool:
@@ -101,7 +101,18 @@ def _select_current_platform() -> _PlatformSelection:
 
 
 def _selection(resolution: Resolution) -> _PlatformSelection:
-    return _PlatformSelection(resolution.qualname or "", resolution.name if resolution.outcome == "plugin" else None, resolution.dist)
+    plugin = resolution.name if resolution.outcome == "plugin" else None
+    return _PlatformSelection(resolution.qualname or "", plugin, resolution.dist, resolution)
+
+
+def _create() -> tuple[Platform, Resolution]:
+    selection = _select_current_platform()
+    outcome = "plugin" if selection.is_external else "builtin"
+    made = Resolution(_runtime.policy.runtime, outcome, selection.plugin_name, selection.qualname, selection.distribution_name)
+    return _runtime.create_platform(selection.resolution or made)
+
+
+_runtime.create = _create
 
 
 def resolve_current_platform_cls_qualname() -> str:

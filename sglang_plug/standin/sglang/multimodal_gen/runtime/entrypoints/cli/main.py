@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from ...platforms.plugins import apply_plugin_hooks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 COMMANDS = ("serve", "generate")
 
@@ -19,10 +23,19 @@ def main(argv: list[str] | None = None) -> None:
     if command not in COMMANDS:
         sys.stderr.write(f"usage: {{{' | '.join(COMMANDS)}}} [OPTIONS]\n")
         raise SystemExit(2)
+    raise SystemExit(generate_cmd_init()[command](rest))
+
+
+def generate_cmd_init() -> dict[str, Callable[[list[str]], int]]:
+    """Return the commands by name. Hooks are applied before their modules are imported.
+
+    Raises:
+        BaseException: what a phase raises; no command is imported then.
+    """
     apply_plugin_hooks()
     from . import generate, serve
 
-    raise SystemExit({"serve": serve.run, "generate": generate.run}[command](rest))
+    return {"serve": serve.run, "generate": generate.run}
 
 
 if __name__ == "__main__":
