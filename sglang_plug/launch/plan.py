@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from sglang_plug.probe.environment import Environment
-
-STANDIN_DEFAULT_RELEASE = "standin"
 
 
 @dataclass(frozen=True)
@@ -93,11 +90,6 @@ def program(python: str, engine: str) -> tuple[str, ...]:
     if engine == "sglang" and os.access(script, os.X_OK):
         return (str(script), "serve")
     return (python, "-m", "sglang.cli.main", "serve")
-
-
-def is_own_interpreter(python: str) -> bool:
-    """Tell whether `python` is the interpreter that runs this tool."""
-    return Path(python).absolute() == Path(sys.executable).absolute()
 
 
 def _is_diffusers_layout(folder: Path) -> bool:

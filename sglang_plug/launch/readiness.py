@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from sglang_plug.launch.arguments import EngineArguments
 
-PAUSE = 0.2
+PAUSE = 0.4
 SLOWEST_ANSWER = 120.0
 
 

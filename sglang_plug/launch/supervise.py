@@ -67,12 +67,14 @@ class Wishes:
         folders: removed when the launch ends, however it ends.
         ready_limit: give up when the first answer takes longer than so many seconds.
         check: called now and then during the start; a reason that it returns ends the launch.
+        at_ready: called with the engine's processes when it answered.
         until_ready: stop the engine as soon as it answered (a trial start).
     """
 
     folders: tuple[Path, ...] = ()
     ready_limit: float | None = None
     check: Callable[[], str | None] | None = None
+    at_ready: Callable[[list[tree.Process]], None] | None = None
     until_ready: bool = False
 
 
@@ -184,10 +186,7 @@ class _Run:
         if kind == "line":
             self._hear(value)
         elif kind == "answered":
-            self._state.ready = self._state.seconds
-            self._audience.ready(self._plan.arguments.url, self._state.ready)
-            if self._wishes.until_ready:
-                self._stop("trial start")
+            self._answered()
         elif kind == "refused":
             self._audience.not_answering(value)
         elif kind == "signal":
@@ -195,6 +194,17 @@ class _Run:
         elif kind == "ended":
             return int(value)
         return None
+
+    def _answered(self) -> None:
+        if self._wishes.check is not None and (reason := self._wishes.check()) is not None:
+            self._stop(reason)
+            return
+        self._state.ready = self._state.seconds
+        if self._wishes.at_ready is not None:
+            self._wishes.at_ready(tree.members(self._process.pid, self._mark))
+        self._audience.ready(self._plan.arguments.url, self._state.ready)
+        if self._wishes.until_ready:
+            self._stop("trial start")
 
     def _tick(self) -> None:
         state, now = self._state, time.monotonic()

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
+from rich.text import Text
+
+from sglang_plug.checks.model import Level
 from sglang_plug.report.escape import visible
 from sglang_plug.report.text import console
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from sglang_plug.checks.model import Finding
     from sglang_plug.launch.obituary import Obituary
+    from sglang_plug.launch.preflight import Preflight
+    from sglang_plug.launch.processes import Expected
+    from sglang_plug.launch.recording import ProcessRecord
     from sglang_plug.launch.tree import Process
+
+STYLES = {Level.ERROR: "bold red", Level.WARNING: "yellow", Level.INFO: ""}
 
 
 class Narrator:
@@ -22,10 +32,47 @@ class Narrator:
         self._console = console(stderr=True)
 
     def say(self, text: str, style: str = "") -> None:
-        from rich.text import Text
-
-        self._console.print(Text("sglang-plug: ", style="bold cyan").append(visible(text), style=style))
+        self._console.print(Text("sglang-plug: ", style="cyan").append(visible(text), style=style))
         sys.stderr.flush()
+
+    # -- before
+
+    def screen(self, flight: Preflight, expected: Sequence[Expected], sentence: str | None) -> None:
+        """Show on one screen what will be launched."""
+        plan = flight.plan
+        what = f"SGLang {plan.release}" if plan.engine == "sglang" else "the stand-in engine (for bring-up, not for throughput)"
+        self._row("engine", f"{what}, {plan.runtime} runtime, {plan.environment.python}")
+        if sentence is not None:
+            self._row("platform", sentence)
+        for index, line in enumerate(_plugins(flight)):
+            self._row("" if index else "plugins", line)
+        for index, line in enumerate(_processes(expected)):
+            self._row("" if index else "processes", line)
+        shown = [f"{name}={shlex.quote(value)}" for name, value in flight.variables.items()]
+        self._row("variables", " ".join(shown) or "none of SGLang's is set")
+        self._row("command", shlex.join(plan.argv))
+        for finding in flight.findings:
+            self.finding(finding)
+
+    def _row(self, label: str, text: str) -> None:
+        self._console.print(Text(f"{label:<11}", style="bold").append(visible(text), style="not bold"))
+
+    def finding(self, finding: Finding) -> None:
+        """Show one finding: code, what, cause and hint."""
+        self._console.print(Text(f"{finding.level.value} {finding.code}: ", style=STYLES[finding.level]).append(visible(finding.message)))
+        if finding.cause:
+            self._console.print(Text("  cause: ").append(visible(finding.cause, keep_newlines=True)))
+        if finding.hint:
+            self._console.print(Text("  hint: ", style="cyan").append(visible(finding.hint)))
+
+    # -- while it starts
+
+    def process(self, record: ProcessRecord) -> None:
+        """Tell which hooks one process has."""
+        applied = sum(hook.applied for hook in record.hooks)
+        failed = len(record.hooks) - applied
+        platform = f", platform {record.platform['qualname']}" if record.platform else ""
+        self.say(f"          {record.title} ({record.pid}): {applied} hooks applied{f', {failed} failed' if failed else ''}{platform}")
 
     def reached(self, milestone: str, seconds: float) -> None:
         self.say(f"{seconds:6.1f} s  {milestone}")
@@ -39,6 +86,8 @@ class Narrator:
     def not_answering(self, why: str) -> None:
         self.say(f"the server is up, but refused the first request: {why}", "yellow")
 
+    # -- the end
+
     def stopping(self, reason: str) -> None:
         self.say(f"stopping the engine: {reason}")
 
@@ -49,11 +98,22 @@ class Narrator:
     def died(self, obituary: Obituary) -> None:
         """Say why the engine died: what, which process, its last error, what that means."""
         self.say(f"the engine ended with {obituary.ended}", "bold red")
-        if obituary.process:
-            self.say(f"  process: {obituary.process}")
-        if obituary.error:
-            self.say(f"  error: {obituary.error}")
-        if obituary.meaning:
-            self.say(f"  meaning: {obituary.meaning}")
-        if obituary.hint:
-            self.say(f"  hint: {obituary.hint}")
+        facts = (("process", obituary.process), ("error", obituary.error), ("meaning", obituary.meaning), ("hint", obituary.hint))
+        for label, text in facts:
+            if text:
+                self.say(f"  {label}: {text}")
+
+
+def _plugins(flight: Preflight) -> Iterator[str]:
+    if not flight.choices:
+        yield "none installed"
+    for choice in flight.choices:
+        candidate = choice.candidate
+        verdict = "load" if choice.verdict == "load" else choice.verdict
+        yield f"{verdict:<8} {candidate.name} ({candidate.dist} {candidate.version or ''}): {choice.why}"
+
+
+def _processes(expected: Sequence[Expected]) -> Iterator[str]:
+    for row in expected:
+        count = f"{row.count} × " if row.count > 1 else ""
+        yield f"{'hooks' if row.hooks else 'no hooks':<8} {count}{row.title}: {row.what}"

@@ -1,0 +1,138 @@
+"""`sglang-plug serve`: check, launch, watch."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path  # noqa: TC003 - typer evaluates the annotations
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from sglang_plug.launch.preflight import Preflight
+    from sglang_plug.launch.session import Options
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+class Runtime(StrEnum):
+    """Which of SGLang's runtimes serves."""
+
+    AUTO = "auto"
+    SRT = "srt"
+    DIFFUSION = "diffusion"
+
+
+class Engine(StrEnum):
+    """Which program serves."""
+
+    AUTO = "auto"
+    SGLANG = "sglang"
+    STANDIN = "standin"
+
+
+class Format(StrEnum):
+    """How the launch is written down."""
+
+    SHELL = "shell"
+    JSON = "json"
+    DOCKERFILE = "dockerfile"
+    SYSTEMD = "systemd"
+    KUBERNETES = "kubernetes"
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def serve(
+    context: typer.Context,
+    *,
+    platform: Annotated[
+        str | None, typer.Option(help="Serve on this platform plugin, or refuse.", metavar="NAME", rich_help_panel="Plugins")
+    ] = None,
+    plugins: Annotated[
+        str | None, typer.Option(help="Load only these plugins (SGLANG_PLUGINS).", metavar="A,B", rich_help_panel="Plugins")
+    ] = None,
+    runtime: Annotated[Runtime, typer.Option(help="auto: told by the model.", rich_help_panel="Engine")] = Runtime.AUTO,
+    engine: Annotated[
+        Engine, typer.Option(help="auto: SGLang where it is installed, else the stand-in.", rich_help_panel="Engine")
+    ] = Engine.AUTO,
+    python: Annotated[
+        str | None,
+        typer.Option(help="The interpreter, or the virtual environment, of the engine.", metavar="PATH", rich_help_panel="Engine"),
+    ] = None,
+    no_preflight: Annotated[bool, typer.Option("--no-preflight", help="Start without any check.", rich_help_panel="Preflight")] = False,
+    allow: Annotated[
+        list[str] | None, typer.Option(help="Start in spite of this finding. Repeatable.", metavar="CODE", rich_help_panel="Preflight")
+    ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(help="Write down which hooks fire, for `sglang-plug hooks DIR`.", metavar="DIR", rich_help_panel="Launch"),
+    ] = None,
+    ready_timeout: Annotated[
+        float | None,
+        typer.Option(help="Give up when no request is answered after so many seconds.", metavar="SECONDS", rich_help_panel="Launch"),
+    ] = None,
+    print_command: Annotated[
+        bool, typer.Option("--print-command", help="Print variables and arguments; start nothing.", rich_help_panel="Deployment")
+    ] = False,
+    output_format: Annotated[
+        Format, typer.Option("--format", help="How --print-command writes them.", rich_help_panel="Deployment")
+    ] = Format.SHELL,
+) -> None:
+    """Check first, then launch SGLang (or the stand-in engine), and watch it.
+
+    Every other argument goes to the engine untouched, after `--` or without it. The exit status is the engine's; 1 when the preflight
+    refuses, 2 for a wrong command line.
+
+    Examples:
+
+      sglang-plug serve --platform mydev --model-path ./model --port 30000
+
+      sglang-plug serve --record /tmp/hooks --engine standin
+
+      sglang-plug serve --print-command --format kubernetes -- --model-path /models/llama --tp-size 8
+    """
+    from sglang_plug.launch import preflight
+    from sglang_plug.launch.preflight import Request
+    from sglang_plug.launch.session import Options
+    from sglang_plug.probe.environment import Environment
+
+    request = Request(Environment.here(python), tuple(context.args), engine.value, runtime.value, platform, plugins)
+    flight = preflight.skip(request) if no_preflight or print_command else preflight.examine(request)
+    if print_command:
+        from sglang_plug.report import deployment
+
+        typer.echo(deployment.render(flight.plan, output_format.value), nl=False)
+        return
+    allowed = {code.upper() for code in allow or ()}
+    if not no_preflight and not _cleared(flight, allowed):
+        raise typer.Exit(1)
+    raise typer.Exit(_launch(flight, Options(allowed, not no_preflight, record, ready_timeout)))
+
+
+def _cleared(flight: Preflight, allowed: set[str]) -> bool:
+    """Show the screen; tell whether nothing forbids the start."""
+    from sglang_plug.launch.processes import expected
+    from sglang_plug.report.headline import headline
+    from sglang_plug.report.launch import Narrator
+
+    narrator = Narrator()
+    sentence = headline(flight.survey, flight.plan.runtime).text if flight.survey is not None else None
+    narrator.screen(flight, expected(flight.plan), sentence)
+    refusals = flight.refusals(allowed)
+    if refusals:
+        codes = ", ".join(sorted({finding.code for finding in refusals}))
+        narrator.say(f"not started: {codes}. To start all the same: --allow CODE, or --no-preflight", "bold red")
+    return not refusals
+
+
+def _launch(flight: Preflight, options: Options) -> int:
+    """Run the engine to its end and return its status."""
+    from sglang_plug.launch import session
+    from sglang_plug.report.launch import Narrator
+
+    narrator = Narrator()
+    outcome = session.run(flight, narrator, options, out=sys.stdout.buffer, err=sys.stderr.buffer)
+    if outcome.obituary is not None:
+        narrator.died(outcome.obituary)
+    return outcome.status

@@ -1,0 +1,132 @@
+"""Everything that is known before a launch: the plan, who will serve, what is loaded, and what speaks against it. Starts no engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sglang_plug.checks.model import Finding, Level
+from sglang_plug.errors import LaunchError
+from sglang_plug.launch import plan as plans
+from sglang_plug.launch import traps
+from sglang_plug.launch.arguments import EngineArguments
+from sglang_plug.probe.environment import variables_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from sglang_plug.core.resolution import Resolution
+    from sglang_plug.core.selection import Choice
+    from sglang_plug.launch.plan import Plan
+    from sglang_plug.probe.decision import Survey
+    from sglang_plug.probe.environment import Environment
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for; see `plan.make` for the fields."""
+
+    environment: Environment
+    tokens: tuple[str, ...] = ()
+    engine: str = "auto"
+    runtime: str = "auto"
+    platform: str | None = None
+    plugins: str | None = None
+
+
+@dataclass(frozen=True)
+class Preflight:
+    """The answer.
+
+    Attributes:
+        plan: what will be started.
+        resolution: who will serve, with the trail.
+        choices: what becomes of each hook plugin.
+        variables: the SGLANG_* and SGL_* variables that the engine will see.
+        findings: what there is to say, most severe first.
+        survey: all that was found in the environment, for reports.
+    """
+
+    plan: Plan
+    resolution: Resolution | None = None
+    choices: Sequence[Choice] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    findings: Sequence[Finding] = ()
+    survey: Survey | None = None
+
+    def refusals(self, allowed: Iterable[str] = ()) -> list[Finding]:
+        """Return the findings that forbid the start, without those that the user allows."""
+        names = {code.upper() for code in allowed}
+        return [finding for finding in self.findings if finding.level is Level.ERROR and finding.code not in names]
+
+
+def examine(request: Request) -> Preflight:
+    """Decide, without importing sglang, who would serve, and find what speaks against the launch.
+
+    Raises:
+        LaunchError: the stand-in is asked for where SGLang is installed, or SGLang where it is not.
+        ProbeError: the interpreter cannot be inspected.
+        CatalogueError: the installed SGLang has no plugin system.
+    """
+    from sglang_plug.probe.decision import survey
+
+    arguments = EngineArguments(request.tokens)
+    runtime = plans.runtime_of(arguments) if request.runtime == "auto" else request.runtime
+    changes = variables_for(platform=request.platform, plugins=request.plugins, runtimes=(runtime,))
+    found = survey(request.environment.with_variables(changes), (runtime,))
+    plan = _plan(request, found.facts["sglang"])
+    decision = found.decisions[runtime]
+    situation = traps.Situation(plan, decision.resolution, decision.choices)
+    findings = [*_undecided(decision.resolution), *traps.find(situation)]
+    findings.sort(key=lambda finding: finding.level.rank)
+    return Preflight(plan, decision.resolution, decision.choices, dict(found.settings.raw), findings, found)
+
+
+def skip(request: Request) -> Preflight:
+    """Return the plan alone: only whether SGLang is installed is looked up.
+
+    Raises:
+        LaunchError, ProbeError: as `examine`.
+    """
+    from sglang_plug.probe.parent import Probe
+
+    with Probe(request.environment) as probe:
+        facts = probe.require({"op": "environment"})
+    return Preflight(_plan(request, facts["sglang"]))
+
+
+def _plan(request: Request, sglang: Mapping[str, str | None]) -> Plan:
+    installed = sglang["kind"] in {"installed", "source"}
+    python = request.environment.python
+    if request.engine == "standin" and installed:
+        raise LaunchError(
+            "the stand-in keeps out of the way of a real SGLang",
+            subject=python,
+            cause=f"SGLang {sglang['version']} is installed there ({sglang['origin']})",
+            hint="serve with --engine sglang, or with --python of an environment without SGLang",
+        )
+    if request.engine == "sglang" and not installed:
+        raise LaunchError(
+            "SGLang is not installed in the engine's environment",
+            subject=python,
+            cause=f"a bare folder of that name is no installation: {sglang['origin']}" if sglang["kind"] == "directory" else None,
+            hint=f"install it (`{python} -m pip install sglang`), name another --python, or take --engine standin",
+        )
+    return plans.make(
+        request.environment,
+        request.tokens,
+        engine="sglang" if installed else "standin",
+        release=sglang["version"] if installed else None,
+        runtime=request.runtime,
+        platform=request.platform,
+        plugins=request.plugins,
+    )
+
+
+def _undecided(resolution: Resolution) -> list[Finding]:
+    """SP050: no platform can be decided, so the engine would not start."""
+    error = resolution.error
+    if error is None:
+        return []
+    subject = {"kind": "host", "name": resolution.runtime, "runtime": resolution.runtime}
+    return [Finding("SP050", Level.ERROR, subject, f"{error.type}: {error.message}", error.cause, error.hint)]

@@ -1,0 +1,385 @@
+"""A hook plugin that watches the other hooks of its process: which were registered, applied, failed, and how often each fires at what cost.
+
+It is copied into a temporary distribution for one launch (see `recording.py`) and runs inside the engine's processes: standard library and
+Python 3.10 only, needing nothing of sglang-plug. It looks at the registries' public faces and at the loaders' own log, and changes no
+hook's behaviour. Counters live in a memory-mapped file, so that they survive a process that is killed; a full disk ends the recording,
+never the engine.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import json
+import logging
+import mmap
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+FOLDER = "SGLANG_PLUG_RECORD"
+COUNTING = "SGLANG_PLUG_RECORD_COUNTS"
+REGISTRIES = {"srt": "sglang.srt.plugins.hook_registry", "diffusion": "sglang.multimodal_gen.runtime.platforms.plugins"}
+PLATFORMS = {"srt": "sglang.srt.platforms", "diffusion": "sglang.multimodal_gen.runtime.platforms"}
+LOGGERS = ("sglang.srt.plugins", "sglang.srt.plugins.hook_registry", "sglang.multimodal_gen.runtime.platforms.plugins")
+
+# A hook's block of the counter file, in 64-bit words.
+COUNT, OWN, SPENT, LONGEST, FIRST, LAST, RAISED, RING = range(8)
+EVENT_WORDS = 3  # begin, nanoseconds, thread
+EVENTS = 256
+BLOCK = RING + EVENTS * EVENT_WORDS
+BLOCKS_A_FILE = 32
+
+# Which function a process was started with, and how its caller calls its rank.
+ENTRANCES = {
+    "run_scheduler_process": "scheduler",
+    "run_detokenizer_process": "detokenizer",
+    "run_multi_detokenizer_router_process": "detokenizer router",
+    "run_data_parallel_controller_process": "data-parallel controller",
+    "bootstrap_scheduler_process": "diffusion worker",
+    "bootstrap_http_server_process": "diffusion HTTP server",
+}
+RANKS = ("dp_rank", "pp_rank", "tp_rank", "rank")
+
+clock = time.perf_counter_ns  # one clock for all processes of a Linux machine
+
+
+def srt() -> None:
+    """Entry point of `sglang.srt.plugins`."""
+    _watch("srt")
+
+
+def diffusion() -> None:
+    """Entry point of `sglang.multimodal_gen.plugins`."""
+    _watch("diffusion")
+
+
+_records: dict[str, Record] = {}
+
+
+def _watch(runtime: str) -> None:
+    folder = os.environ.get(FOLDER)
+    if folder and runtime not in _records:
+        record = _records[runtime] = Record(runtime, folder, counting=os.environ.get(COUNTING) == "1")
+        record.listen()
+        record.stand_before_application()
+
+
+class Record:
+    """What one runtime's hooks do in this process, and where that is written."""
+
+    def __init__(self, runtime: str, folder: str, *, counting: bool) -> None:
+        self.runtime, self.folder, self.counting = runtime, folder, counting
+        self.role, self.rank = _who()
+        self.registry = importlib.import_module(REGISTRIES[runtime]).HookRegistry
+        self.hooks: list[dict[str, Any]] = []
+        self.failures: dict[str, dict[str, Any]] = {}  # of targets
+        self.plugins: dict[str, dict[str, Any]] = {}  # plugins that failed
+        self.stem = f"{self.role.replace(' ', '-')}-{os.getpid()}-{runtime}"
+        self._counters: Counters | None = None
+        self._broken = False
+
+    def listen(self) -> None:
+        """Hear what the loaders log about failures: they swallow them otherwise."""
+        ear = _Ear(self)
+        for name in LOGGERS:
+            logging.getLogger(name).addHandler(ear)
+
+    def stand_before_application(self) -> None:
+        """Have every application of hooks counted and written down. The registry's own method does the work."""
+        standin = standin_registry(self.runtime)
+        owner, name = (self.registry, "apply_hooks") if standin is None else (standin, "apply")
+        apply = getattr(owner, name)
+
+        @functools.wraps(apply)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            self.prepare()
+            try:
+                return apply(*args, **kwargs)
+            finally:
+                self.conclude()
+
+        setattr(owner, name, watched if standin is not None else staticmethod(watched))
+
+    def prepare(self) -> None:
+        """Take the rows of all registered hooks down, and put a counter around each function."""
+        known = {entry["id"] for entry in self.hooks}
+        for target, kind, hook, source, replace in rows(self.registry, self.runtime):
+            if id(hook) in known or getattr(hook, "__sglang_plug_counter__", False):
+                continue
+            entry = {
+                "id": id(hook),
+                "target": target,
+                "type": kind,
+                "hook": f"{getattr(hook, '__module__', '?')}.{getattr(hook, '__qualname__', repr(hook))}",
+                "plugin": getattr(source, "plugin_name", None),
+                "dist": getattr(source, "dist_name", None),
+                "is_class": isinstance(hook, type),
+                "counter": None,
+            }
+            self.hooks.append(entry)
+            if self.counting and not isinstance(hook, type):
+                slot = self._slot()
+                if slot is not None:
+                    entry["counter"] = slot[1]
+                    replace(counted(hook, kind, slot[0]))
+
+    def conclude(self) -> None:
+        """Write the record: what is applied by now, what failed and why."""
+        standin = standin_registry(self.runtime)
+        patched = set(self.registry._patched if standin is None else standin.patched)
+        for entry in self.hooks:
+            target = entry["target"]
+            entry["applied"] = target in patched or target.replace(":", ".", 1) in patched
+            entry["failure"] = None if entry["applied"] else self.failures.get(target) or self.failures.get(target.replace(":", ".", 1))
+        self._write()
+
+    def _slot(self) -> tuple[Any, dict[str, Any]] | None:
+        if self._broken:
+            return None
+        try:
+            self._counters = self._counters or Counters(os.path.join(self.folder, self.stem))
+            return self._counters.block()
+        except OSError as exc:
+            self._give_up(exc)
+            return None
+
+    def _write(self) -> None:
+        if self._broken:
+            return
+        facts = {
+            "schema": 1,
+            "runtime": self.runtime,
+            "role": self.role,
+            "rank": self.rank,
+            "pid": os.getpid(),
+            "parent": os.getppid(),
+            "argv": sys.argv,
+            "sglang": getattr(sys.modules.get("sglang"), "__version__", None),
+            "platform": platform(self.runtime),
+            "clock": clock(),
+            "time": time.time(),
+            "plugins_failed": list(self.plugins.values()),
+            "hooks": [{key: value for key, value in entry.items() if key != "id"} for entry in self.hooks],
+        }
+        path = os.path.join(self.folder, self.stem + ".json")
+        try:
+            with open(path + ".new", "w", encoding="utf-8") as file:
+                json.dump(facts, file, default=repr)
+            os.replace(path + ".new", path)
+        except OSError as exc:
+            self._give_up(exc)
+
+    def _give_up(self, exc: OSError) -> None:
+        self._broken = True
+        sys.stderr.write(f"sglang-plug: recording ends in this process ({self.role}, pid {os.getpid()}): {exc}. The engine goes on.\n")
+
+
+class _Ear(logging.Handler):
+    """Takes down what the loaders report as failed; the message's arguments name the subject."""
+
+    def __init__(self, record: Record) -> None:
+        super().__init__(logging.ERROR)
+        self._record = record
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not record.exc_info or record.exc_info[1] is None or not isinstance(record.args, tuple) or not record.args:
+            return
+        subject = str(record.args[0])
+        facts = describe(record.exc_info[1], subject)
+        if "hooks to" in str(record.msg):
+            self._record.failures[subject] = facts
+        else:
+            phase = "load" if "load" in str(record.msg) else "call"
+            self._record.plugins[subject] = {"plugin": subject, "phase": phase, **facts}
+
+
+def describe(error: BaseException, target: str) -> dict[str, Any]:
+    """Return what failed and the root of it; a target's missing attribute often hides an import that failed."""
+    root = error
+    while root.__cause__ is not None or (root.__context__ is not None and not root.__suppress_context__):
+        root = root.__cause__ or root.__context__ or root
+    if isinstance(error, AttributeError):
+        root = _hidden_import(target) or root
+    return {"error": f"{type(error).__name__}: {error}", "cause": f"{type(root).__name__}: {root}"}
+
+
+def _hidden_import(target: str) -> BaseException | None:
+    """Import the target's parents one by one; return the first failure that is not simply the end of the modules."""
+    parts = target.replace(":", ".").split(".")
+    for end in range(1, len(parts)):
+        name = ".".join(parts[:end])
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as exc:
+            return None if exc.name == name or "is not a package" in str(exc) else exc
+        except BaseException as exc:  # noqa: BLE001 - whatever a stranger's module raises is the answer
+            return exc
+    return None
+
+
+class Counters:
+    """Memory-mapped blocks of counters. Space is taken on disk beforehand: touching a page can then never fail.
+
+    Raises:
+        OSError: there is no space.
+    """
+
+    def __init__(self, stem: str) -> None:
+        self._stem = stem
+        self._used = 0
+        self._words: Any = None
+
+    def block(self) -> tuple[Any, dict[str, Any]]:
+        """Return the next block and where it is: file name and offset in words."""
+        index = self._used % BLOCKS_A_FILE
+        path = f"{self._stem}.{self._used // BLOCKS_A_FILE}.bin"
+        if index == 0:
+            self._words = self._map(path)
+        self._used += 1
+        start = index * BLOCK
+        return self._words[start : start + BLOCK], {"file": os.path.basename(path), "word": start}
+
+    @staticmethod
+    def _map(path: str) -> Any:
+        size = BLOCK * BLOCKS_A_FILE * 8
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            os.posix_fallocate(descriptor, 0, size)
+            return memoryview(mmap.mmap(descriptor, size)).cast("Q")
+        except OSError:
+            os.unlink(path)
+            raise
+        finally:
+            os.close(descriptor)
+
+
+_inner = threading.local()  # .spent: nanoseconds that originals took inside the AROUND hook that runs in this thread
+
+
+def counted(hook: Any, kind: str, block: Any) -> Any:
+    """Return `hook` with a counter around it. What it takes, returns and raises stays the same.
+
+    Its own cost is what it spends outside the original. Calls in two threads at once may share one count.
+    """
+    thread = threading.get_ident
+
+    def note(begin: int, own: int, spent: int, raised: bool) -> None:
+        number = block[COUNT]
+        block[COUNT] = number + 1
+        block[OWN] += own
+        block[SPENT] += spent
+        block[LONGEST] = max(block[LONGEST], own)
+        if number == 0:
+            block[FIRST] = begin
+        block[LAST] = begin
+        if raised:
+            block[RAISED] += 1
+        event = RING + (number % EVENTS) * EVENT_WORDS
+        block[event], block[event + 1], block[event + 2] = begin, spent, thread()
+
+    @functools.wraps(hook)
+    def plain(*args: Any, **kwargs: Any) -> Any:
+        begin, raised = clock(), True
+        try:
+            result = hook(*args, **kwargs)
+            raised = False
+            return result
+        finally:
+            spent = clock() - begin
+            note(begin, spent, spent, raised)
+
+    last: list[Any] = [None, None]  # the original and its timed twin: one pair for a patched target
+
+    @functools.wraps(hook)
+    def around(original: Any, *args: Any, **kwargs: Any) -> Any:
+        if last[0] is not original:
+            last[:] = [original, _timed(original)]
+        outer = getattr(_inner, "spent", 0)
+        _inner.spent = 0
+        begin, raised = clock(), True
+        try:
+            result = hook(last[1], *args, **kwargs)
+            raised = False
+            return result
+        finally:
+            spent = clock() - begin
+            note(begin, max(0, spent - _inner.spent), spent, raised)
+            _inner.spent = outer
+
+    wrapper = around if kind == "around" else plain
+    wrapper.__sglang_plug_counter__ = True  # type: ignore[attr-defined]
+    return wrapper
+
+
+def _timed(original: Any) -> Any:
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        begin = clock()
+        try:
+            return original(*args, **kwargs)
+        finally:
+            _inner.spent = getattr(_inner, "spent", 0) + clock() - begin
+
+    return functools.wraps(original)(timed)
+
+
+def rows(registry: Any, runtime: str) -> list[tuple[str, str, Any, Any, Any]]:
+    """Return (target, type, hook, source, replace) of every registration; `replace(new)` puts another function in its place."""
+    standin = standin_registry(runtime)
+    if standin is not None:
+        return [
+            (target, hook.type.value, hook.function, hook.source, functools.partial(_swap, entries, index))
+            for target, entries in standin.hooks.items()
+            for index, hook in enumerate(entries)
+        ]
+    return [
+        (target, kind.value, hook, source, functools.partial(_put, entries, index))
+        for target, entries in registry._hooks.items()
+        for index, (kind, hook, source) in enumerate(entries)
+    ]
+
+
+def _put(entries: list[Any], index: int, function: Any) -> None:
+    kind, _, source = entries[index]
+    entries[index] = (kind, function, source)
+
+
+def _swap(entries: list[Any], index: int, function: Any) -> None:
+    entries[index] = entries[index]._replace(function=function)
+
+
+def standin_registry(runtime: str) -> Any:
+    """Return the stand-in's own registry of a runtime; None on real SGLang."""
+    core = sys.modules.get("sglang_plug.core.process")
+    version = str(getattr(sys.modules.get("sglang"), "__version__", ""))
+    return getattr(core, runtime).hooks if core is not None and version.endswith("standin") else None
+
+
+def platform(runtime: str) -> dict[str, Any] | None:
+    """Return the platform that this process uses, where it is decided already. Decides nothing."""
+    core = sys.modules.get("sglang_plug.core.process")
+    current = vars(sys.modules.get(PLATFORMS[runtime]) or object).get("_current_platform")
+    if current is None and core is not None:
+        current = getattr(core, runtime)._platform
+    if current is None:
+        return None
+    kind = type(current)
+    return {
+        "qualname": f"{kind.__module__}.{kind.__qualname__}",
+        "device_name": str(getattr(current, "device_name", "")),
+        "device_type": str(getattr(current, "device_type", "")),
+    }
+
+
+def _who() -> tuple[str, dict[str, int]]:
+    """Return this process's role and ranks, read off the function that it was started with."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        role = ENTRANCES.get(frame.f_code.co_name)
+        if role is not None:
+            ranks = {name: frame.f_locals[name] for name in RANKS if isinstance(frame.f_locals.get(name), int)}
+            return role, ranks
+        frame = frame.f_back
+    return "main", {}

@@ -1,0 +1,88 @@
+"""One launch with everything around it: the recorder on its path, the guard, and the facts for whoever reads the records later."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import IO, TYPE_CHECKING, Any, Protocol
+
+from sglang_plug.launch import recording, supervise, tree
+from sglang_plug.launch.guard import Audience as GuardAudience
+from sglang_plug.launch.guard import Guard
+from sglang_plug.launch.supervise import Outcome, Wishes
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+
+    from sglang_plug.launch.plan import Plan
+    from sglang_plug.launch.preflight import Preflight
+
+REFUSED = 1
+
+
+class Audience(supervise.Audience, GuardAudience, Protocol):
+    """Who is told how the launch goes and what the guard sees."""
+
+    def say(self, text: str, style: str = "") -> None: ...
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a launch is run.
+
+    Attributes:
+        allowed: codes of findings that do not stop it.
+        guarded: look into the engine's processes while it starts, and end it when the wrong thing would serve.
+        record: where the records of hooks go, calls counted; None for no recording.
+        ready_limit: seconds until the first answer.
+    """
+
+    allowed: Collection[str] = ()
+    guarded: bool = True
+    record: Path | None = None
+    ready_limit: float | None = None
+
+
+def run(flight: Preflight, audience: Audience, options: Options, *, out: IO[bytes], err: IO[bytes]) -> Outcome:
+    """Run the engine to its end. A launch that the guard ends has status 1.
+
+    Raises:
+        LaunchError: the program cannot be started, or the records cannot be written.
+    """
+    if not options.guarded and options.record is None:
+        return supervise.run(flight.plan, audience, out=out, err=err, wishes=Wishes(ready_limit=options.ready_limit))
+    plan, temporary, records = recording.prepare(flight.plan, options.record)
+    guard = Guard(records, flight, options.allowed, audience)
+    keeper = _Keeper(plan, records, audience) if options.record is not None else None
+    wishes = Wishes(
+        folders=(temporary,),
+        ready_limit=options.ready_limit,
+        check=guard.look if options.guarded else None,
+        at_ready=keeper.note if keeper is not None else None,
+    )
+    outcome = supervise.run(plan, audience, out=out, err=err, wishes=wishes)
+    for finding in guard.fatal:
+        audience.finding(finding)
+    return replace(outcome, status=REFUSED, obituary=None) if guard.fatal else outcome
+
+
+@dataclass
+class _Keeper:
+    """Writes down what only the supervisor knows: the launch, and which processes there are, recorded or not."""
+
+    plan: Plan
+    folder: Path
+    audience: Audience
+
+    def note(self, processes: list[tree.Process]) -> None:
+        facts: dict[str, Any] = {
+            "engine": self.plan.engine,
+            "release": self.plan.release,
+            "runtime": self.plan.runtime,
+            "argv": list(self.plan.argv),
+            "processes": [{"pid": p.pid, "parent": p.parent, "title": p.title} for p in processes],
+        }
+        try:
+            recording.write_launch(self.folder, facts)
+        except OSError as exc:
+            self.audience.say(f"the facts of the launch cannot be written: {exc}. The engine goes on.", "yellow")
