@@ -11,6 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.core import environ
+from sglang_plug.core.hooktypes import HookSource, HookType
 from sglang_plug.core.policy import Policy, policy
 from sglang_plug.core.runtime import Runtime
 from sglang_plug.core.selection import Detection
@@ -99,7 +100,8 @@ def running(
     made.settings = lambda: environ.read(env)
     made.detect = lambda name: Detection(name in present or made.policy.builtin(name).detector == "always", "said so")
     before = set(sys.modules)
-    sys.modules[ENGINE] = engine()
+    sys.modules[ENGINE] = fake = engine()
+    fake.runtime, fake.hooks, fake.HookType, fake.HookSource = made, made.hooks, HookType, HookSource
     folders = [str(site.root) for site in sites]
     sys.path[:0] = folders
     importlib.invalidate_caches()
