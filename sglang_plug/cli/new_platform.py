@@ -82,7 +82,7 @@ def new_platform(
     Exit codes: 0 made, 1 refused (nothing was written), 2 wrong usage.
     """
     from sglang_plug.errors import UsageError
-    from sglang_plug.scaffold import platform
+    from sglang_plug.scaffold import platform, releases
     from sglang_plug.scaffold.answers import PlatformAnswers, judge_device_type, judge_name
 
     ask = not yes and sys.stdin.isatty() and sys.stderr.isatty()
@@ -97,7 +97,7 @@ def new_platform(
         device_type = typer.prompt("Torch device type (cpu serves at once)", default="cpu", err=True) if ask else "cpu"
     if hooks is None:
         hooks = typer.confirm("With a hook plugin?", default=True, err=True) if ask else True
-    release, note = platform.release_for(sglang)
+    release, note = releases.choose(sglang)
     answers = PlatformAnswers(
         name=judged,
         srt=runtime is not Runtime.DIFFUSION,

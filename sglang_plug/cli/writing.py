@@ -13,8 +13,16 @@ if TYPE_CHECKING:
     from sglang_plug.scaffold.tree import Plan
 
 
-def deliver(files: Mapping[str, str], target: Path, *, dry_run: bool, force: bool, ask: bool) -> bool:
+def deliver(files: Mapping[str, str], target: Path, *, dry_run: bool, force: bool, ask: bool, beside: bool = False) -> bool:
     """Write `files` at `target`, or only show them; tell what happened. Return True when they were written.
+
+    Args:
+        files: path below the target, to text.
+        target: the folder.
+        dry_run: only show.
+        force: write over files that differ, and into a folder that is not empty.
+        ask: ask before anything is written over.
+        beside: the folder is somebody's project, so other files in it are no obstacle.
 
     Raises:
         ScaffoldError: something is in the way; nothing was written.
@@ -30,7 +38,7 @@ def deliver(files: Mapping[str, str], target: Path, *, dry_run: bool, force: boo
         _list_changes(planned)
         if planned.change and ask and not typer.confirm("Overwrite them?", default=False, err=True):
             raise typer.Abort
-    done = tree.write(files, target, force=force)
+    done = tree.write(files, target, force=force, beside=beside)
     typer.echo(target)
     for name in files:
         mark = "=" if name in done.keep else "~" if name in done.change else "+"
@@ -52,3 +60,11 @@ def _show(files: Mapping[str, str], target: Path) -> None:
     for name, text in files.items():
         typer.echo(f"\n--- {target / name}")
         typer.echo(text, nl=not text.endswith("\n"))
+
+
+def show_difference(path: Path, before: str, after: str) -> None:
+    """Print what would change in one file, as a unified diff."""
+    import difflib
+
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), str(path), str(path), lineterm="")
+    typer.echo("\n" + "\n".join(lines))

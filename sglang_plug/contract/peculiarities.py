@@ -49,7 +49,11 @@ def of(release: Release, target: str, *, replaces: bool = False) -> tuple[Note, 
 def _notes(release: Release, target: str, *, replaces: bool) -> Iterator[Note]:
     parent, _, name = target.rpartition(".")
     owner = release.find(parent)
-    if name in {"__init__", "__post_init__"} and owner is not None and any(base.startswith("msgspec.") for base in owner.bases):
+    if (
+        name in {"__init__", "__post_init__"}
+        and owner is not None
+        and any(made.startswith("msgspec.") for made in (owner.value, *owner.bases))
+    ):
         instead = f"{parent}.resolve_once"
         yield Note(
             "dead",

@@ -151,3 +151,20 @@ class PlatformAnswers:
 def version_key(release: str) -> tuple[int, ...]:
     """Return a release as numbers to compare (`0.5.12.post1` follows `0.5.12`)."""
     return tuple(int(number) for number in re.findall(r"\d+", release))
+
+
+def judge_module(text: str) -> str:
+    """Return `text` as the name of a module inside a package.
+
+    Raises:
+        ScaffoldError: it cannot be imported; proposes one that can.
+    """
+    name = _SEPARATORS.sub("_", text).lower()
+    if re.fullmatch(r"[a-z_][a-z0-9_]*", name) and not keyword.iskeyword(name) and len(name) <= MAX_NAME and text.isascii():
+        return name
+    raise ScaffoldError(
+        "this name cannot be a module",
+        subject=text[: MAX_NAME + 16],
+        cause=_reason_against(text) or f"`import {name}` is a syntax error",
+        hint=f"`{propose(text).replace('-', '_')}` would do",
+    )

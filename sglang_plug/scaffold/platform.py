@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
 
 from sglang_plug.contract import catalogue
@@ -64,22 +63,3 @@ def values(answers: PlatformAnswers) -> dict[str, Any]:
 
 def _first_with(runtime: str) -> str:
     return next(release for release in catalogue.releases() if catalogue.load(release).platform_contract(runtime) is not None)
-
-
-def release_for(asked: str | None) -> tuple[str, str | None]:
-    """Return the release whose contract is used, and a note where it is not the one that is installed.
-
-    Args:
-        asked: what `--sglang` said; None takes the installed release, else the newest known.
-
-    Raises:
-        CatalogueError: the catalogue does not know the release that was asked for.
-    """
-    if asked is not None:
-        return catalogue.load(asked.strip().removeprefix("v")).version, None
-    try:
-        here = metadata.version("sglang")
-    except metadata.PackageNotFoundError:
-        return catalogue.newest(), None
-    near = catalogue.nearest(here)
-    return near, None if near == here else f"SGLang {here} is installed, and its contract is not known: that of {near} is used"

@@ -65,19 +65,20 @@ def plan(files: Mapping[str, str], target: Path) -> Plan:
     return Plan(target, tuple(create), tuple(change), tuple(keep), there - len(change) - len(keep))
 
 
-def write(files: Mapping[str, str], target: Path, *, force: bool = False) -> Plan:
+def write(files: Mapping[str, str], target: Path, *, force: bool = False, beside: bool = False) -> Plan:
     """Put `files` at `target` and return what was done. After a failure the disk is as it was before.
 
     Args:
         files: path below the target, to text.
         target: the folder; made, with its parents, where it is missing.
         force: write into a folder that is not empty, and over files that differ.
+        beside: other files in the folder are no obstacle; files that differ are.
 
     Raises:
         ScaffoldError: something is in the way, or the disk refuses.
     """
     what = plan(files, target)
-    if not force and (what.change or what.keep or what.strangers):
+    if not force and (what.change or (not beside and (what.keep or what.strangers))):
         raise _in_the_way(what)
     with _told(target), _parents(target.parent):
         staging = target.parent / f".{target.name}.{secrets.token_hex(4)}.new"

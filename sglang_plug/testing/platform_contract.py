@@ -97,9 +97,10 @@ class PlatformContract(ActivationTests, IdentityTests, DeviceTests, ServingTests
             found: Any = pkgutil.resolve_name(returned)
         except Exception as exc:  # noqa: BLE001 - whatever the import of a stranger's module raises is the finding
             refuse(f"{returned!r} does not import: {type(exc).__name__}: {exc}", "it stops with this error, or hides it behind another one")
-        if not isinstance(found, type):
+        kind = found if isinstance(found, type) else None
+        if kind is None:
             refuse(f"{returned!r} is no class but {found!r}", "it raises TypeError at start-up")
-        return found
+        return kind
 
     @pytest.fixture(scope="class")
     @classmethod

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import pytest
 
 
@@ -18,7 +20,7 @@ def demand(truth: object, wrong: str, consequence: str) -> None:
         refuse(wrong, consequence)
 
 
-def refuse(wrong: str, consequence: str) -> None:
+def refuse(wrong: str, consequence: str) -> NoReturn:
     """Fail the test."""
     __tracebackhide__ = True
     pytest.fail(f"{wrong}\n  SGLang: {consequence}", pytrace=False)

@@ -1,0 +1,142 @@
+"""`sglang-plug new-hook [NAME] --target …`: a hook plugin of its own, or one more hook for a package that exists."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from sglang_plug.scaffold.hook import Addition, HookAnswers
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+class Type(StrEnum):
+    """How the hook meets its target."""
+
+    BEFORE = "before"
+    AFTER = "after"
+    AROUND = "around"
+    REPLACE = "replace"
+
+
+class Runtime(StrEnum):
+    """Whose registry takes the hook."""
+
+    SRT = "srt"
+    DIFFUSION = "diffusion"
+
+
+@app.command()
+def new_hook(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="The package's name; with --into the module's. [default with --into: from the target]", show_default=False),
+    ] = None,
+    *,
+    target: Annotated[
+        str | None,
+        typer.Option(help="What to hook, dotted: package.module.Class.method.", rich_help_panel="Hook", show_default=False),
+    ] = None,
+    kind: Annotated[Type, typer.Option("--type", help="How the hook meets its target.", rich_help_panel="Hook")] = Type.AROUND,
+    runtime: Annotated[
+        Runtime | None,
+        typer.Option(help="Whose registry takes it. [default: the target's]", rich_help_panel="Hook", show_default=False),
+    ] = None,
+    sglang: Annotated[
+        str | None,
+        typer.Option(
+            help="The SGLang release whose signature is followed. [default: the installed one, else the newest known]",
+            metavar="VERSION",
+            rich_help_panel="Hook",
+            show_default=False,
+        ),
+    ] = None,
+    into: Annotated[
+        Path | None,
+        typer.Option(
+            help="A project to add the hook to; only its pyproject.toml gains lines.", rich_help_panel="Writing", show_default=False
+        ),
+    ] = None,
+    output: Annotated[Path, typer.Option(help="The folder to make a new package's folder in.", rich_help_panel="Writing")] = Path(),
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be written; write nothing.", rich_help_panel="Writing")
+    ] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Write over files that are there. What would change is listed first.", rich_help_panel="Writing"),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.", rich_help_panel="Writing")] = False,
+) -> None:
+    """Make a hook whose signature is the target's own.
+
+    As it comes, the hook changes nothing: edit its body. An unknown target is refused with near names.
+
+    Examples:
+
+      sglang-plug new-hook my-metrics --target sglang.srt.managers.scheduler.Scheduler.run_batch
+
+      sglang-plug new-hook my-policy --type before --target sglang.srt.managers.scheduler.Scheduler.get_next_batch_to_run
+
+      sglang-plug new-hook --into ./my-chip --type after --target sglang.srt.managers.tp_worker.TpModelWorker.__init__
+
+    Exit codes: 0 made, 1 refused (nothing was written), 2 wrong usage.
+    """
+    from sglang_plug.errors import UsageError
+    from sglang_plug.scaffold import hook, releases
+    from sglang_plug.scaffold.answers import judge_name
+
+    ask = not yes and sys.stdin.isatty() and sys.stderr.isatty()
+    if target is None:
+        if not ask:
+            raise UsageError("a target is missing", hint="--target sglang.srt.managers.scheduler.Scheduler.run_batch")
+        target = typer.prompt("Target (dotted)", err=True)
+    if name is None and into is None:
+        if not ask:
+            raise UsageError("a name is missing", hint="`sglang-plug new-hook my-hook --target …`, or --into an existing project")
+        name = typer.prompt("Name of the package", err=True)
+    judged = judge_name(name, command="new-hook") if into is None and name is not None else None
+    release, note = releases.choose(sglang)
+    if note:
+        typer.echo(f"note: {note}", err=True)
+    answers = hook.judge_target(target, kind.value, runtime.value if runtime else None, release)
+    added = hook.addition(answers, into, name) if into is not None else None
+    for warning in hook.warnings(answers):
+        typer.echo(f"warning: {warning}", err=True)
+    if added is not None:
+        _add(added, answers, dry_run=dry_run, force=force, ask=ask)
+    elif judged is not None:
+        _make(hook.package(answers, judged), output / judged.distribution, dry_run=dry_run, force=force, ask=ask)
+
+
+def _make(files: dict[str, str], target: Path, *, dry_run: bool, force: bool, ask: bool) -> None:
+    import shlex
+
+    from sglang_plug.cli.writing import deliver
+
+    if deliver(files, target, dry_run=dry_run, force=force, ask=ask):
+        typer.echo("\nnext:", err=True)
+        typer.echo(f"  pip install -e {shlex.quote(f'{target}[test]')}", err=True)
+        typer.echo("  sglang-plug doctor", err=True)
+
+
+def _add(added: Addition, answers: HookAnswers, *, dry_run: bool, force: bool, ask: bool) -> None:
+    from sglang_plug.cli.writing import deliver, show_difference
+    from sglang_plug.scaffold import tree
+
+    project = added.project
+    root = project.path.parent
+    if dry_run:
+        deliver(added.files, root, dry_run=True, force=force, ask=ask)
+        show_difference(project.path, project.text, added.text)
+        return
+    deliver(added.files, root, dry_run=False, force=force, ask=ask, beside=True)
+    if added.text != project.text:
+        tree.replace_text(project.path, added.text)
+        typer.echo(f"  ~ {project.path.name}")
+    typer.echo(f"\nnext: install the project again, so that {added.entry_point} is found; then `sglang-plug doctor`", err=True)
+    typer.echo(f"  the hook is {answers.function} on {answers.target}", err=True)
