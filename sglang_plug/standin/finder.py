@@ -14,9 +14,9 @@ from importlib.abc import MetaPathFinder
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from types import ModuleType
     from collections.abc import Sequence
     from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _PLACES = {"sglang": os.path.join(_HERE, "sglang"), "sglang_plug": os.path.dirname(_HERE)}

@@ -9,6 +9,21 @@ if __name__ != "sglang":  # two copies of one registry would each see half of th
         name=__name__,
     )
 
+from typing import TYPE_CHECKING, Any
+
+from .srt.utils import common as _common  # noqa: F401 - resolves the platform, here and now
 from .version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from .srt.entrypoints.engine import Engine
+
+__all__ = ["Engine", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    """Offer the offline engine without importing it before it is used."""
+    if name == "Engine":
+        from .srt.entrypoints.engine import Engine
+
+        return Engine
+    raise AttributeError(f"module 'sglang' has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""Operations that a device may implement its own way."""

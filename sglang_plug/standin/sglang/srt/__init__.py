@@ -1,0 +1,1 @@
+"""The language-model runtime (SRT) of the stand-in."""

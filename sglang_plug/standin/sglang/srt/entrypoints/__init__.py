@@ -1,0 +1,1 @@
+"""The ways in: HTTP server and offline engine."""

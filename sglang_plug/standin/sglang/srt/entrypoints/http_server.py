@@ -1,0 +1,304 @@
+"""The HTTP server, in the main process beside the tokenizer manager. Owns routes, status codes and the shutdown."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import logging
+import signal
+import socket
+import time
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
+from pydantic import ValidationError
+
+from ...version import __version__
+from ..managers.io_struct import GenerateReqInput
+from ..managers.tokenizer_manager import EngineDied, QueueFull, TokenizerManager
+from ..managers.worker_bootstrap import configure_logging
+from ..sampling.sampling_params import FieldError, SamplingParams
+from .engine import Children, StartFailed, launch_subprocesses
+from .metrics import render
+from .middleware import Guard
+from .openai.protocol import ChatCompletionRequest, CommonRequest, CompletionRequest
+from .openai.serving import Serving, ServingChat, ServingCompletion
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from ..server_args import ServerArgs
+
+logger = logging.getLogger(__name__)
+
+
+class ClientGone(Exception):
+    """The client does not wait for the answer any more."""
+
+
+def create_app(manager: TokenizerManager) -> FastAPI:
+    """Return the application that serves `manager`."""
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        manager.start()
+        yield
+        await manager.close()
+
+    app = FastAPI(lifespan=lifespan, title="SGLang stand-in", version=__version__)
+    _add_openai(app, manager)
+    _add_native(app, manager)
+    _add_errors(app)
+    app.add_middleware(Guard, limit=manager.server_args.max_request_bytes, api_key=manager.server_args.api_key)
+    return app
+
+
+def _add_openai(app: FastAPI, manager: TokenizerManager) -> None:
+    async def serve(serving: Serving, kind: type[CommonRequest], request: Request) -> Any:
+        asked = kind.model_validate_json(await request.body())
+        inputs = serving.prepare(asked)
+        if asked.stream:
+            return StreamingResponse(_tell_failure(serving.stream(asked, inputs[0])), media_type="text/event-stream")
+        return await _while_connected(request, serving.complete(asked, inputs))
+
+    chat, completion = ServingChat(manager), ServingCompletion(manager)
+
+    @app.post("/v1/chat/completions")
+    async def chat_completions(request: Request) -> Any:
+        return await serve(chat, ChatCompletionRequest, request)
+
+    @app.post("/v1/completions")
+    async def completions(request: Request) -> Any:
+        return await serve(completion, CompletionRequest, request)
+
+    @app.get("/v1/models")
+    async def models() -> dict[str, Any]:
+        name = manager.server_args.served_model_name
+        card = {"id": name, "object": "model", "created": int(time.time()), "owned_by": "sglang", "root": name}
+        return {"object": "list", "data": [{**card, "max_model_len": manager.sequence_limit}]}
+
+
+def _add_native(app: FastAPI, manager: TokenizerManager) -> None:
+    @app.api_route("/generate", methods=["POST", "PUT"])
+    async def generate(request: Request) -> Any:
+        inputs, single = read_generate(await request.body())
+        for item in inputs:
+            manager.admit(item)
+        if inputs[0].stream:
+            return StreamingResponse(_tell_failure(_events(manager, inputs[0])), media_type="text/event-stream")
+
+        async def last(item: GenerateReqInput) -> dict[str, Any]:
+            return [answer async for answer in manager.generate_request(item)][-1]
+
+        async def everything() -> Any:
+            answers = await asyncio.gather(*(last(item) for item in inputs))
+            return answers[0] if single else answers
+
+        return await _while_connected(request, everything())
+
+    @app.get("/health")
+    @app.get("/health_generate")
+    async def health() -> Response:
+        return PlainTextResponse(manager.died or "", 503 if manager.died else 200)
+
+    @app.get("/get_model_info")
+    @app.get("/model_info")
+    async def model_info() -> dict[str, Any]:
+        args = manager.server_args
+        return {"model_path": args.model_path, "tokenizer_path": args.tokenizer_path, "is_generation": True}
+
+    @app.get("/get_server_info")
+    @app.get("/server_info")
+    async def server_info() -> dict[str, Any]:
+        secret_free = {k: v for k, v in dataclasses.asdict(manager.server_args).items() if k != "api_key"}
+        state = (await manager.control("get_internal_state")).data
+        return {**secret_free, "version": __version__, "scheduler_info": manager.scheduler_info, "internal_states": [state]}
+
+    @app.get("/metrics")
+    async def metrics() -> Response:
+        return PlainTextResponse(render(manager), media_type="text/plain; version=0.0.4")
+
+    def command(path: str, what: str) -> None:
+        @app.api_route(path, methods=["GET", "POST"], name=what)
+        async def run(request: Request) -> Any:
+            body = await request.body()
+            answer = await manager.control(what, **(json.loads(body) if body else {}))
+            return JSONResponse({"success": answer.success, **answer.data}, 200 if answer.success else 400)
+
+    for what in ("flush_cache", "start_profile", "stop_profile"):
+        command(f"/{what}", what)
+
+
+def read_generate(body: bytes) -> tuple[list[GenerateReqInput], bool]:
+    """Return the engine's requests for a body of `/generate`, and whether it asked for one answer or a list.
+
+    Raises:
+        FieldError: naming the field.
+    """
+    given = json.loads(body)
+    if not isinstance(given, dict):
+        raise FieldError("body", "must be an object")
+    known = {"text", "input_ids", "sampling_params", "stream", "rid", "return_logprob", "model"}
+    for name in given:
+        if name not in known or (name == "return_logprob" and given[name]):
+            raise FieldError(name, "the stand-in does not support it")
+    text, ids = given.get("text"), given.get("input_ids")
+    if (text is None) == (ids is None):
+        raise FieldError("text", "give either text or input_ids")
+    source, name = (text, "text") if text is not None else (ids, "input_ids")
+    single = isinstance(source, str) or (isinstance(source, list) and bool(source) and not isinstance(source[0], list | str))
+    items = [source] if single else source
+    wanted: type = str if name == "text" else list
+    if not isinstance(items, list) or not items or not all(isinstance(item, wanted) for item in items):
+        raise FieldError(name, "must be a text or a list of texts" if name == "text" else "must be a list of tokens, or of such lists")
+    stream, rid = given.get("stream", False), given.get("rid")
+    if not isinstance(stream, bool) or (stream and len(items) > 1):
+        raise FieldError("stream", "must be true or false; a stream answers one prompt")
+    if rid is not None and (not isinstance(rid, str) or len(items) > 1):
+        raise FieldError("rid", "must be a text, and goes with one prompt")
+    params = [SamplingParams.from_client(given.get("sampling_params")) for _ in items]
+    return [
+        GenerateReqInput(**{name: item}, sampling_params=p, stream=stream, rid=rid) for item, p in zip(items, params, strict=True)
+    ], single
+
+
+async def _events(manager: TokenizerManager, item: GenerateReqInput) -> AsyncIterator[str]:
+    async for answer in manager.generate_request(item):
+        yield f"data: {json.dumps(answer, ensure_ascii=False)}\n\n"
+    yield "data: [DONE]\n\n"
+
+
+async def _tell_failure(events: AsyncIterator[str]) -> AsyncIterator[str]:
+    """Pass events on; when the engine dies in between, say so as the last event."""
+    try:
+        async for event in events:
+            yield event
+    except EngineDied as error:
+        yield f"data: {json.dumps({'error': {'message': str(error), 'type': 'InternalServerError', 'code': 500}})}\n\n"
+
+
+async def _while_connected(request: Request, work: Any) -> Any:
+    """Return what `work` returns; stop it when the client goes away, so that its pages come free.
+
+    Raises:
+        ClientGone: the client went away.
+    """
+
+    async def gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    tasks = [asyncio.ensure_future(work), asyncio.ensure_future(gone())]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if not tasks[0].done():
+            raise ClientGone
+        return tasks[0].result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _add_errors(app: FastAPI) -> None:
+    """Give each failure its status, in the shape that OpenAI's clients read."""
+
+    def answer(status: int, message: str, kind: str, param: str | None = None) -> JSONResponse:
+        return JSONResponse({"object": "error", "message": message, "type": kind, "param": param, "code": status}, status)
+
+    def on(error: type[Exception], make: Callable[[Any], JSONResponse]) -> None:
+        async def handle(_: Request, raised: Exception) -> JSONResponse:
+            return make(raised)
+
+        app.add_exception_handler(error, handle)
+
+    def invalid(error: ValidationError) -> JSONResponse:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(str(part) for part in first["loc"]) or first["msg"].removeprefix("Value error, ").partition(":")[0]
+        return answer(400, f"{field}: {first['msg']}", "BadRequestError", field)
+
+    on(ValidationError, invalid)
+    on(FieldError, lambda error: answer(400, str(error), "BadRequestError", error.field))
+    on(json.JSONDecodeError, lambda error: answer(400, f"body: not JSON: {error}", "BadRequestError", "body"))
+    on(UnicodeDecodeError, lambda error: answer(400, f"body: not UTF-8: {error}", "BadRequestError", "body"))
+    on(QueueFull, lambda _: answer(503, "the queue is full; try again later", "ServiceUnavailableError"))
+    on(EngineDied, lambda error: answer(500, str(error), "InternalServerError"))
+    on(ClientGone, lambda _: answer(499, "the client has gone", "ClientClosedRequest"))
+
+
+@contextlib.contextmanager
+def _signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Within the block, SIGINT and SIGTERM call `stop`."""
+    before = {number: signal.signal(number, lambda *_: stop()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def launch_server(server_args: ServerArgs) -> int:
+    """Serve until told to stop, and return the exit status. Whatever happens, no child is left.
+
+    Raises:
+        ValueError: the arguments cannot be used.
+        StartFailed: a process of the engine did not come up, or the port is taken.
+    """
+    configure_logging(server_args)
+    listener = _listen(server_args)
+
+    def leave() -> None:
+        raise SystemExit(0)
+
+    children: Children | None = None
+    with listener, _signals(leave):
+        try:
+            manager, children = launch_subprocesses(server_args)
+            config = uvicorn.Config(
+                create_app(manager), log_level=server_args.log_level, timeout_graceful_shutdown=3, timeout_keep_alive=5, access_log=False
+            )
+            server = uvicorn.Server(config)
+            loop: asyncio.AbstractEventLoop
+            server.capture_signals = contextlib.nullcontext  # ours are in force
+
+            def stop() -> None:
+                server.should_exit = True
+
+            def died(why: str) -> None:
+                logger.critical("%s; shutting down", why)
+                loop.call_soon_threadsafe(manager.fail_all, why)
+                stop()
+
+            async def serve() -> None:
+                nonlocal loop
+                loop = asyncio.get_running_loop()
+                assert children is not None
+                children.watch(died)
+                logger.info("ready: %s", server_args.url())
+                with _signals(stop):
+                    await server.serve(sockets=[listener])
+
+            asyncio.run(serve())
+            return 1 if manager.died else 0
+        finally:
+            if children is not None:
+                children.stop()
+
+
+def _listen(server_args: ServerArgs) -> socket.socket:
+    """Take the port before anything expensive happens.
+
+    Raises:
+        StartFailed: it is taken, or the address is not this machine's.
+    """
+    try:
+        infos = socket.getaddrinfo(server_args.host, server_args.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        listener = socket.create_server(infos[0][4][:2], family=infos[0][0], backlog=2048)
+    except OSError as error:
+        raise StartFailed(f"cannot listen on {server_args.host}:{server_args.port}: {error.strerror or error}") from error
+    server_args.port = listener.getsockname()[1]
+    return listener

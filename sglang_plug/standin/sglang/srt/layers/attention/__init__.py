@@ -1,0 +1,1 @@
+"""Attention backends, chosen by name."""

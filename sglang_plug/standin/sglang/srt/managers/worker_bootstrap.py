@@ -1,0 +1,42 @@
+"""How a child process comes up: bound to its parent's life, plugins loaded, then its work, looked up by name so that hooks count.
+
+The arguments stay packed until hooks are applied. Importing this module imports `sglang`, which resolves the platform.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from typing import TYPE_CHECKING, Any
+
+from sglang_plug.core import objects
+from sglang_plug.core.spawn import ServerArgsPayload, context, die_with_parent
+
+from ..plugins import load_plugins
+
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
+
+
+def spawn(name: str, function: str, server_args: Any, *arguments: Any) -> BaseProcess:
+    """Start a process that calls `function` (dotted) with the server arguments and these, and return it."""
+    payload = ServerArgsPayload.capture(server_args)
+    child = context().Process(target=_run, name=name, args=(os.getpid(), function, payload, arguments))
+    child.start()
+    return child
+
+
+def _run(parent: int, function: str, payload: ServerArgsPayload, arguments: tuple[Any, ...]) -> None:
+    die_with_parent(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal tells the whole group; the parent decides
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    load_plugins()
+    server_args = payload.materialize()
+    configure_logging(server_args)
+    objects.load(function)(server_args, *arguments)
+
+
+def configure_logging(server_args: Any) -> None:
+    """Send this process's log to stderr, at the level that the arguments ask for."""
+    logging.basicConfig(level=server_args.log_level.upper(), format="[%(asctime)s %(processName)s] %(levelname)s %(name)s: %(message)s")

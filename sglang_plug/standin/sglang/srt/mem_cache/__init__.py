@@ -1,0 +1,1 @@
+"""The KV cache: who has which token where."""

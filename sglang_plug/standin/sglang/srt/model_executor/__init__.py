@@ -1,0 +1,1 @@
+"""One rank's model and its forward passes."""

@@ -1,0 +1,1 @@
+"""From a model folder's files to a model's parameters."""

@@ -1,0 +1,1 @@
+"""The model architectures, by the names that model folders use."""

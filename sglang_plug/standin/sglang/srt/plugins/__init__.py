@@ -1,0 +1,79 @@
+"""Loading of SRT hook plugins: a face of the core's runtime, under upstream's names, which its tests may patch here."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
+
+from sglang_plug.core import entrypoints, environ, process
+from sglang_plug.core.entrypoints import SRT_PLATFORMS as PLATFORM_PLUGINS_GROUP
+from sglang_plug.core.entrypoints import SRT_PLUGINS as GENERAL_PLUGINS_GROUP
+from sglang_plug.core.selection import plugins_to_load
+
+from ..environ import envs
+from .hook_registry import HookRegistry, HookSource, _current_plugin_source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "GENERAL_PLUGINS_GROUP",
+    "PLATFORM_PLUGINS_GROUP",
+    "HookRegistry",
+    "HookSource",
+    "_current_plugin_source",
+    "load_plugins",
+    "load_plugins_by_group",
+]
+
+logger = logging.getLogger(__name__)
+
+_plugins_loaded: bool | None = None
+_flag = threading.Lock()
+
+
+def load_plugins() -> None:
+    """Import and run the installed hook plugins and apply their hooks, once per process. A plugin that fails is logged."""
+    global _plugins_loaded
+    with _flag:
+        again, _plugins_loaded = _plugins_loaded is False, True
+        if again:
+            process.srt.reset_plugins()
+    process.srt.entry_points = entry_points
+    process.srt.settings = _settings
+    process.srt.apply_hooks = HookRegistry.apply_hooks
+    process.srt.load_plugins()
+
+
+def load_plugins_by_group(group: str, excluded_dists: set[str] | None = None) -> dict[str, tuple[Callable[[], Any], str | None]]:
+    """Import the allowed entry points of `group` and return each name's object and distribution; of equal names the last stays.
+
+    One that cannot be imported is logged.
+    """
+    allowed = _settings().plugins
+    loaded: dict[str, tuple[Callable[[], Any], str | None]] = {}
+    for candidate in entrypoints.installed(group, entry_points):
+        if allowed is not None and candidate.name not in allowed:
+            logger.info("Skipping plugin %s (not in SGLANG_PLUGINS)", candidate.name)
+        elif excluded_dists and candidate.dist in excluded_dists:
+            logger.info("Skipping plugin %s (dist %s excluded by SGLANG_PLATFORM)", candidate.name, candidate.dist)
+        else:
+            try:
+                loaded[candidate.name] = (entrypoints.load(candidate), candidate.dist)
+            except Exception:
+                logger.exception("Failed to load plugin %s from group %s", candidate.name, group)
+    return loaded
+
+
+def _settings() -> environ.Settings:
+    return environ.settings(platform=envs.SGLANG_PLATFORM.get(), plugins=envs.SGLANG_PLUGINS.get())
+
+
+def _get_excluded_dists() -> set[str]:
+    """Return the distributions of platforms that SGLANG_PLATFORM does not select."""
+    platforms = entrypoints.installed(PLATFORM_PLUGINS_GROUP, entry_points)
+    asked = environ.settings(platform=envs.SGLANG_PLATFORM.get())
+    choices = plugins_to_load(process.srt.policy, asked, platforms, platforms)
+    return {choice.candidate.dist for choice in choices if choice.verdict == "skipped" and choice.candidate.dist}

@@ -1,0 +1,49 @@
+"""The hook API of the SRT runtime: a face of the core's registry, under upstream's names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sglang_plug.core import process
+from sglang_plug.core.hooktypes import HookSource, HookType
+from sglang_plug.core.hooktypes import current_source as _current_plugin_source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sglang_plug.core.hooks import Undo
+
+__all__ = ["HookRegistry", "HookSource", "HookType", "_current_plugin_source", "plugin_hook"]
+
+
+class HookRegistry:
+    """This process's SRT hooks. Register in a plugin's callback; `load_plugins()` applies."""
+
+    _hooks: ClassVar[dict[str, list[Any]]] = process.srt.hooks.hooks
+    _patched: ClassVar[set[str]] = process.srt.hooks.patched
+
+    @classmethod
+    def register(
+        cls, target: str, hook: Callable[..., Any], hook_type: HookType = HookType.AFTER, *, source: HookSource | None = None
+    ) -> Undo:
+        """Keep `hook` for `target` and return the way back.
+
+        Raises:
+            TypeError: the hook does not fit its type.
+        """
+        return process.srt.hooks.register(target, hook, hook_type, source=source)
+
+    @classmethod
+    def apply_hooks(cls) -> None:
+        """Patch every target that is not patched yet; a target that fails is logged and left untouched."""
+        process.srt.hooks.apply()
+
+    @classmethod
+    def reset(cls) -> None:
+        """Forget all hooks, for tests; patches stay."""
+        process.srt.hooks.reset()
+
+
+def plugin_hook(target: str, type: HookType = HookType.AFTER) -> Callable[[Any], Any]:  # noqa: A002 - upstream's name
+    """Return a decorator that registers its function or class and returns it unchanged."""
+    return process.srt.hooks.decorator(target, type)
