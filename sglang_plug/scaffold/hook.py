@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +14,7 @@ from sglang_plug.errors import ScaffoldError
 from sglang_plug.scaffold import pyproject
 from sglang_plug.scaffold.answers import judge_module
 from sglang_plug.scaffold.render import render
-from sglang_plug.scaffold.shape import HookType, shape
+from sglang_plug.scaffold.shape import WIDTH, HookType, shape
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,7 +53,8 @@ class HookAnswers:
         """The hook function's name."""
         *_, owner, name = ["", *self.target.split(".")]
         plain = name.strip("_") or "call"
-        return f"{self.type}_{owner.lower()}_{plain}" if name.startswith("__") else f"{self.type}_{plain}".lower()
+        words = f"{self.type}_{owner}_{plain}" if name.startswith("__") else f"{self.type}_{plain}"
+        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", words).lower()
 
 
 def judge_target(text: str, kind: HookType, runtime: str | None, release: str) -> HookAnswers:
@@ -80,7 +83,7 @@ def _refuse_kind(symbol: Symbol, kind: HookType, text: str) -> None:
     if symbol.kind is Kind.CLASS:
         if kind != "replace":
             raise ScaffoldError(
-                f"a class cannot take a {kind} hook",
+                f"a class cannot take {'an' if kind[0] == 'a' else 'a'} {kind} hook",
                 subject=text,
                 cause="it would become a function, and isinstance() would fail; SGLang refuses it",
                 hint=f"`--target {symbol.name}.__init__`, or `--type replace` for a subclass",
@@ -140,13 +143,18 @@ def values(answers: HookAnswers, *, package: str, module: str, entry_point: str)
         "class_module": parent,
         "class_name": name,
         "function": f"My{name}" if replaces_class else answers.function,
-        "header": made.header if made else "",
+        "header": list(made.header) if made else [],
         "summary": made.summary if made else "",
         "body": list(made.body) if made else [],
-        "imports": sorted(made.abstract) if made else [],
-        "signature": f"{name}{' '.join((symbol.signature or '(…)').split())}",
-        "label": symbol.label,
+        "imports": sorted(made.imports) if made else [],
+        "notes": _comment(f"SGLang {answers.release.version}, {symbol.label}: {name}{symbol.signature or '(…)'}"),
     }
+
+
+def _comment(text: str) -> list[str]:
+    """Break a text into comment lines."""
+    lines = textwrap.wrap(text, WIDTH - 6, break_long_words=False, break_on_hyphens=False)
+    return [f"# {line}" if number == 0 else f"#   {line}" for number, line in enumerate(lines)]
 
 
 def package(answers: HookAnswers, name: Name) -> dict[str, str]:

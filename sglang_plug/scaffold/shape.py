@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
 
 HookType = Literal["before", "after", "around", "replace"]
 
+WIDTH = 120  # the line length of generated projects
 _RETURNS = {
     "before": "tuple[tuple[Any, ...], dict[str, Any]] | None",
     "after": "Any",
@@ -24,16 +26,16 @@ class Shape:
     """A hook function in text.
 
     Attributes:
-        header: the `def` line, with its colon.
+        header: the `def`, with its colon, broken into lines as the formatter breaks it.
         summary: the docstring's first sentence.
         body: the statements, one a line, without indentation of the function.
-        abstract: names of `collections.abc` and `typing` that the annotations use.
+        imports: names of `collections.abc` that the annotations use.
     """
 
-    header: str
+    header: tuple[str, ...]
     summary: str
     body: tuple[str, ...]
-    abstract: tuple[str, ...]
+    imports: tuple[str, ...]
 
 
 def shape(symbol: Symbol, kind: HookType, name: str) -> Shape:
@@ -42,20 +44,32 @@ def shape(symbol: Symbol, kind: HookType, name: str) -> Shape:
     parameters = symbol.parameters or ()
     known = symbol.parameters is not None
     if kind == "replace":
-        arguments = _whole(symbol) if known else "*args: Any, **kwargs: Any"
+        arguments = _whole(symbol) if known else ["*args: Any", "**kwargs: Any"]
         passed = ""
     else:
         arguments, passed = _open(parameters)
     lead = {"after": _free("result", parameters), "around": _free("original", parameters)}.get(kind, "")
     lead_type = _lead_type(symbol, kind, yields=yields)
-    whole = ", ".join(filter(None, [f"{lead}: {lead_type}" if lead else "", arguments]))
     is_async = symbol.is_async and kind != "before"
     returns = _return_type(symbol, kind, yields=yields)
-    header = f"{'async ' if is_async else ''}def {name}({whole}) -> {returns}:"
-    body = _body(kind, lead, passed, is_async=symbol.is_async, yields=yields, label=symbol.name.rpartition(".")[2])
-    text = f"{header}"
-    abstract = tuple(word for word in ("AsyncIterator", "Awaitable", "Callable", "Iterator") if word in text)
-    return Shape(header, _SUMMARIES[kind].format(name=symbol.name.rpartition(".")[2]), body, abstract)
+    lines = _wrapped(
+        f"{'async ' if is_async else ''}def {name}(", [*([f"{lead}: {lead_type}"] if lead else []), *arguments], f") -> {returns}:"
+    )
+    label = symbol.name.rpartition(".")[2]
+    body = _body(kind, lead, passed, is_async=symbol.is_async, yields=yields, label=label)
+    used = "\n".join(lines)
+    imports = tuple(word for word in ("AsyncIterator", "Awaitable", "Callable", "Iterator") if re.search(rf"\b{word}\b", used))
+    return Shape(lines, _SUMMARIES[kind].format(name=label), body, imports)
+
+
+def _wrapped(start: str, arguments: list[str], end: str) -> tuple[str, ...]:
+    """Break a `def` line as the formatter does: whole, else all parameters on a line of their own, else one a line."""
+    inside = ", ".join(arguments)
+    if len(f"{start}{inside}{end}") <= WIDTH:
+        return (f"{start}{inside}{end}",)
+    if len(inside) + 4 <= WIDTH:
+        return (start, f"    {inside}", end)
+    return (start, *(f"    {argument}," for argument in arguments), end)
 
 
 _SUMMARIES = {
@@ -106,7 +120,7 @@ def passed_dict(passed: str) -> str:
     return "kwargs" if not named else "{" + ", ".join([*(f'"{name}": {name}' for name in named), "**kwargs"]) + "}"
 
 
-def _open(parameters: tuple[Parameter, ...]) -> tuple[str, str]:
+def _open(parameters: tuple[Parameter, ...]) -> tuple[list[str], str]:
     """Parameters that name what every call gives and take the rest as it comes, and the arguments that pass them on.
 
     A later release that adds an optional parameter finds the hook still fitting.
@@ -116,27 +130,36 @@ def _open(parameters: tuple[Parameter, ...]) -> tuple[str, str]:
     rest, options = _free("args", parameters, of=("var-positional",)), _free("kwargs", parameters, of=("var-keyword",))
     arguments = [*(f"{name}: Any" for name in first), f"*{rest}: Any", *(f"{name}: Any" for name in later), f"**{options}: Any"]
     passed = [*first, f"*{rest}", *(f"{name}={name}" for name in later), f"**{options}"]
-    return ", ".join(arguments), ", ".join(passed)
+    return arguments, ", ".join(passed)
 
 
-def _whole(symbol: Symbol) -> str:
+def _whole(symbol: Symbol) -> list[str]:
     """The target's own parameters, defaults kept where they are plain values."""
     function = ast.parse(f"def f{symbol.signature}: ...").body[0]
     assert isinstance(function, ast.FunctionDef)
     args = function.args
-    for arg in [*args.posonlyargs, *args.args, *args.kwonlyargs, *filter(None, [args.vararg, args.kwarg])]:
-        arg.annotation = ast.Name("Any")
-    args.defaults = [_plain(default) for default in args.defaults]
-    args.kw_defaults = [None if default is None else _plain(default) for default in args.kw_defaults]
-    return ast.unparse(ast.fix_missing_locations(args))
+    plain = [*args.posonlyargs, *args.args]
+    free = len(plain) - len(args.defaults)
+    found = [f"{arg.arg}: Any{_default(args.defaults[index - free]) if index >= free else ''}" for index, arg in enumerate(plain)]
+    if args.posonlyargs:
+        found.insert(len(args.posonlyargs), "/")
+    if args.vararg or args.kwonlyargs:
+        found.append(f"*{args.vararg.arg}: Any" if args.vararg else "*")
+    found += [f"{arg.arg}: Any{_default(default)}" for arg, default in zip(args.kwonlyargs, args.kw_defaults, strict=True)]
+    if args.kwarg:
+        found.append(f"**{args.kwarg.arg}: Any")
+    return found
 
 
-def _plain(default: ast.expr) -> ast.expr:
+def _default(default: ast.expr | None) -> str:
+    """` = value` for a plain value, ` = ...` for any other, nothing for none."""
+    if default is None:
+        return ""
     try:
         value = ast.literal_eval(default)
     except ValueError:
-        return ast.Constant(...)
-    return default if isinstance(value, str | bytes | int | float | bool | tuple | type(None)) else ast.Constant(...)
+        return " = ..."
+    return f" = {value!r}" if isinstance(value, str | bytes | int | float | bool | tuple | type(None)) else " = ..."
 
 
 def _lead_type(symbol: Symbol, kind: HookType, *, yields: bool) -> str:

@@ -27,8 +27,12 @@ def register() -> None:
 {% if not cookiecutter.replaces_class %}
 
 
-# SGLang {{ cookiecutter.release }}, {{ cookiecutter.label }}: {{ cookiecutter.signature }}
-{{ cookiecutter.header }}
+{% for line in cookiecutter.notes %}
+{{ line }}
+{% endfor %}
+{% for line in cookiecutter.header %}
+{{ line }}
+{% endfor %}
     """{{ cookiecutter.summary }}"""
 {% for line in cookiecutter.body %}
     {{ line }}
