@@ -13,7 +13,7 @@ from sglang_plug.contract import platforms, processes, source, store
 from sglang_plug.contract.reading import read_module
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from sglang_plug.contract.reading import Binding, ModuleNames

@@ -63,7 +63,7 @@ def newest() -> str:
 
 
 def nearest(version: str) -> str:
-    """Return the known release that speaks for `version`: itself, its base without a local or development suffix, else the last one before it.
+    """Return the known release that speaks for `version`: itself, the same without a local or development suffix, else the last before it.
 
     Raises:
         CatalogueError: it is no version, or older than every known release.
@@ -227,7 +227,7 @@ class Release:
 
 @lru_cache(maxsize=16)
 def _extra(store: Store, member: str) -> Any:
-    return store.extra(member)
+    return store.table(member)
 
 
 __all__ = ["Kind", "Presence", "Release", "Symbol", "cache_folder", "forget", "load", "matching", "nearest", "newest", "releases"]

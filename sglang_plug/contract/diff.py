@@ -114,7 +114,7 @@ def _spell(member: PlatformMember) -> str:
 
 
 def compare_names(old: Release, new: Release, pattern: str) -> tuple[Difference, ...]:
-    """Return the changes of the names that a pattern (`sglang.srt.managers.scheduler.*`) matches; a name without `*` stands for itself and what is in it."""
+    """Return the changes of the names that a pattern matches; a name without `*` stands for itself and what is in it."""
     names = dict.fromkeys([*matching_names(old, pattern), *matching_names(new, pattern)])
     found = []
     for name in names:

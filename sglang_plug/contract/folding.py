@@ -1,4 +1,4 @@
-"""Constant expressions read without running anything: literals, f-strings, tables, comprehensions over known values. Never calls strangers' code."""
+"""Constant expressions read without running them: literals, f-strings, tables, comprehensions. Never calls strangers' code."""
 
 from __future__ import annotations
 
@@ -17,8 +17,28 @@ _LIMIT = 20_000  # values in one comprehension: a table of hooks is far smaller
 
 _METHODS: dict[type, frozenset[str]] = {
     str: frozenset(
-        "format join split rsplit replace strip lstrip rstrip lower upper title capitalize startswith endswith removeprefix removesuffix "
-        "partition rpartition isidentifier splitlines".split()
+        {
+            "format",
+            "join",
+            "split",
+            "rsplit",
+            "replace",
+            "strip",
+            "lstrip",
+            "rstrip",
+            "lower",
+            "upper",
+            "title",
+            "capitalize",
+            "startswith",
+            "endswith",
+            "removeprefix",
+            "removesuffix",
+            "partition",
+            "rpartition",
+            "isidentifier",
+            "splitlines",
+        }
     ),
     dict: frozenset({"items", "keys", "values", "get", "copy"}),
     list: frozenset({"copy", "index", "count"}),
@@ -31,6 +51,7 @@ _BUILTINS: dict[str, Callable[..., Any]] = {
     "enumerate": enumerate, "zip": zip, "len": len, "str": str, "reversed": reversed, "min": min, "max": max, "any": any, "all": all,
     "int": int, "bool": bool,
 }  # fmt: skip
+_CONVERSIONS: dict[int, Callable[[Any], Any]] = {-1: lambda value: value, ord("r"): repr, ord("s"): str, ord("a"): ascii}
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -137,7 +158,7 @@ class _Folder:
         value = self.value(node.value)
         if not isinstance(value, (str, int, float)):
             raise Unfoldable("formatted value")
-        return format({ord("r"): repr, ord("s"): str, ord("a"): ascii}.get(node.conversion, lambda v: v)(value), spec)
+        return format(_CONVERSIONS[node.conversion](value), spec)
 
     def _binop(self, node: ast.BinOp) -> Any:
         apply = _BINARY.get(type(node.op))
@@ -186,6 +207,7 @@ class _Folder:
         if any(keyword.arg is None for keyword in node.keywords):
             raise Unfoldable("**")
         function = node.func
+        call: Any
         if isinstance(function, ast.Name):
             if function.id in {"globals", "dir", "vars"} and not node.args:
                 return self.names("globals()")

@@ -18,7 +18,7 @@ _RECORDS = ("msgspec.Struct", "typing.NamedTuple", "NamedTuple")
 
 CLASS_ATTRIBUTES = frozenset(
     {"__name__", "__qualname__", "__module__", "__dict__", "__bases__", "__mro__", "__base__", "__annotations__", "__weakref__", "__doc__",
-     "mro", "__subclasses__", "__basicsize__", "__flags__", "__instancecheck__", "__subclasscheck__", "__call__", "__prepare__", "__type_params__"}
+     "mro", "__subclasses__", "__basicsize__", "__flags__", "__instancecheck__", "__subclasscheck__", "__call__", "__prepare__"}
 )  # fmt: skip
 ENUM_ATTRIBUTES = frozenset(
     {"__members__", "_member_map_", "_member_names_", "_value2member_map_", "_member_type_", "__len__", "__iter__", "__getitem__"}

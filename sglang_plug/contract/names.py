@@ -1,4 +1,4 @@
-"""How a dotted name is looked up in one release: modules, re-exports, star imports, lazy attributes, inheritance. Reads rows; knows no files."""
+"""How a dotted name is looked up in one release: re-exports, star imports, lazy attributes, inheritance. Reads rows; knows no files."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Lookup:
         found = self.attribute(module, rest[0], depth + 1)
         if found is None and length > 1:  # an attribute may hide a submodule of the same name
             above = self.module(".".join(parts[: length - 1]))
-            hidden = above and above.get(parts[length - 1])
+            hidden = above.get(parts[length - 1]) if above else None
             if above and hidden and not (hidden.code.startswith("i") and hidden.text == module.name):
                 found = self.attribute(above, parts[length - 1], depth + 1)
                 rest = parts[length - 1 :] if found else rest
@@ -129,7 +129,7 @@ class Lookup:
         """What a package binds under its submodule's name, when that is not the submodule."""
         above, _, name = module.name.rpartition(".")
         package = self.module(above) if above else None
-        row = package and package.get(name)
+        row = package.get(name) if package else None
         if not row or not package or row.code[0] not in "cfi" or (row.code[0] == "i" and row.text == module.name):
             return None
         found = self.attribute(package, name, depth + 1)
@@ -205,7 +205,7 @@ class Lookup:
         presence = Presence.MAYBE if "?" in row.code else Presence.SURE
         varies = "~" in row.code
         if row.code[0] == "i":
-            return self._imported(module, row, dotted, presence, varies, depth)
+            return self._imported(row, dotted, presence, depth)
         if row.code[0] == "c":
             init = module.get(f"{row.name}.__init__")
             signature = _without_first(init.text) if init is not None and init.code[0] == "f" else None
@@ -220,8 +220,8 @@ class Lookup:
                 return replace(found, name=dotted, presence=presence, varies=found.varies or varies)
         return Symbol(dotted, Kind.ATTRIBUTE, dotted, presence, value=row.text, varies=varies)
 
-    def _imported(self, module: ModuleNames, row: Row, dotted: str, presence: Presence, varies: bool, depth: int) -> Symbol:
-        target = row.text
+    def _imported(self, row: Row, dotted: str, presence: Presence, depth: int) -> Symbol:
+        target, varies = row.text, "~" in row.code
         if target.partition(".")[0] != "sglang":
             return Symbol(dotted, Kind.EXTERNAL, target, presence, varies=varies)
         if target == dotted:  # `from . import submodule`
@@ -246,15 +246,15 @@ class Lookup:
             found = self._inside(found, name, depth + 1) if found else None
         return found
 
-    # -- classes
+    # classes
 
     def linearize(self, origin: str) -> tuple[str, ...]:
-        """Return a class's method resolution order: classes of this release, and the names of those outside (`?` for what cannot be read)."""
+        """Return a class's method resolution order: classes of this release, and the names of those outside (`?`: unreadable)."""
         return inheritance.linearize(origin, self._bases)
 
     def _bases(self, origin: str) -> tuple[str, ...] | None:
         module, path = self._split(origin)
-        row = module and module.get(path)
+        row = module.get(path) if module else None
         if not module or row is None or row.code[0] != "c":
             return None
         found = []
@@ -285,14 +285,14 @@ class Lookup:
         unknown = False
         for cls in order:
             module, path = self._split(cls) if cls.startswith("sglang.") else (None, "")
-            row = module and module.get(f"{path}.{name}")
-            own = module and module.get(path)
+            row = module.get(f"{path}.{name}") if module else None
+            own = module.get(path) if module else None
             if module and row and own:
                 bare = self._is_bare(row, own, order)
                 if bare is None:
                     return Symbol(dotted, Kind.ATTRIBUTE, f"{cls}.{name}")
                 if not bare:
-                    return self._member_from_row(module, row, dotted, cls, name, depth)
+                    return self._member_from_row(module, row, cls, dotted, depth)
                 field = field or Symbol(dotted, Kind.FIELD, f"{cls}.{name}")
             elif own is not None and "dataclass" in own.decorators and name in inheritance.DATACLASS_METHODS:
                 return Symbol(dotted, Kind.METHOD, f"{cls}.{name}")
@@ -315,13 +315,13 @@ class Lookup:
 
     def _has_metaclass(self, cls: str) -> bool:
         module, path = self._split(cls) if cls.startswith("sglang.") else (None, "")
-        row = module and module.get(path)
-        return bool(row) and "metaclass=" in row.text and not row.text.endswith(("ABCMeta", "EnumMeta"))  # type: ignore[union-attr]
+        row = module.get(path) if module else None
+        return row is not None and "metaclass=" in row.text and not row.text.endswith(("ABCMeta", "EnumMeta"))
 
     def _takes_field(self, cls: str, name: str) -> bool:
         """True for a field that a record takes over from the classes it is assembled from."""
         module, path = self._split(cls) if cls.startswith("sglang.") else (None, "")
-        row = module and module.get(path)
+        row = module.get(path) if module else None
         if not module or not row or "fields=" not in row.text:
             return False
         for part in row.text.split(","):
@@ -344,12 +344,13 @@ class Lookup:
     def _is_dataclass(self, order: tuple[str, ...]) -> bool:
         for cls in order:
             module, path = self._split(cls) if cls.startswith("sglang.") else (None, "")
-            row = module and module.get(path)
+            row = module.get(path) if module else None
             if row and "dataclass" in row.decorators:
                 return True
         return False
 
-    def _member_from_row(self, module: ModuleNames, row: Row, dotted: str, cls: str, name: str, depth: int) -> Symbol | None:
+    def _member_from_row(self, module: ModuleNames, row: Row, cls: str, dotted: str, depth: int) -> Symbol | None:
+        name = dotted.rpartition(".")[2]
         presence = Presence.MAYBE if "?" in row.code else Presence.SURE
         origin = f"{cls}.{name}"
         if row.code[0] == "f":
@@ -362,7 +363,7 @@ class Lookup:
         if row.code[0] == "c":
             return replace(self._from_row(module, row, origin, depth) or Symbol(dotted, Kind.CLASS, origin), name=dotted)
         if row.code[0] == "i":
-            return self._imported(module, replace_name(row), dotted, presence, "~" in row.code, depth)
+            return self._imported(row, dotted, presence, depth)
         value = row.text.removeprefix("=") if row.text.startswith("=") else ""
         if value and depth < _DEPTH:
             found = self.member(cls, value, depth + 1) if "." not in value and module.get(f"{self._split(cls)[1]}.{value}") else None
@@ -371,11 +372,6 @@ class Lookup:
                 kind = Kind.METHOD if found.kind is Kind.FUNCTION else found.kind
                 return replace(found, name=dotted, kind=kind, presence=presence, varies=found.varies or "~" in row.code)
         return Symbol(dotted, Kind.ATTRIBUTE, origin, presence, value=row.text, varies="~" in row.code)
-
-
-def replace_name(row: Row) -> Row:
-    """The row of an import inside a class body."""
-    return row._replace(name=row.name.rpartition(".")[2])
 
 
 def _function(row: Row, dotted: str, kind: Kind, presence: Presence) -> Symbol:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from typing import TYPE_CHECKING
 
 from sglang_plug.contract.model import Kind
@@ -40,30 +39,47 @@ def near(lookup: Lookup, dotted: str, *, limit: int = 5) -> tuple[str, ...]:
     """Return existing names that may be meant by one that does not exist, best first."""
     dotted = dotted.replace(":", ".")
     parent, _, leaf = dotted.rpartition(".")
-    beside: list[str] = []
     owner = lookup.find(parent) if parent else None
+    in_class = owner is not None and owner.kind is Kind.CLASS
+    beside: list[str] = []
     if owner is not None and owner.kind in {Kind.MODULE, Kind.CLASS}:
-        beside = [f"{parent}.{name}" for name in difflib.get_close_matches(leaf, child_names(lookup, parent), n=limit, cutoff=0.75)]
-    moved = _same_leaf(lookup, dotted)
+        names = [name for name in child_names(lookup, parent) if not name.startswith("__")]
+        beside = [f"{parent}.{name}" for name in difflib.get_close_matches(leaf, names, n=limit, cutoff=0.7)]
+    moved = _same_leaf(lookup, dotted, in_class=in_class)
     modules = [] if beside or moved else difflib.get_close_matches(dotted, lookup.names, n=2, cutoff=0.85)
-    return tuple(dict.fromkeys([*beside[:1], *moved, *beside[1:], *modules]))[:limit]
+    return tuple(dict.fromkeys([*moved, *beside, *modules]))[:limit]
 
 
-def _same_leaf(lookup: Lookup, dotted: str) -> list[str]:
+def _same_leaf(lookup: Lookup, dotted: str, *, in_class: bool) -> list[str]:
     """Where the name, or its last two parts, is defined now."""
     parts = dotted.split(".")
     if parts[-1].startswith("__") or len(parts) < 3:
         return []
-    tails = [".".join(parts[-2:]), parts[-1]] if parts[-2][:1].isupper() or parts[-2][:1] == "_" else [parts[-1]]
+    qualified = ".".join(parts[-2:])
+    is_member = in_class or parts[-2].lstrip("_")[:1].isupper()
+    tails = [qualified] if is_member else [parts[-1]]
+    if is_member and not in_class:
+        tails += [parts[-2]]  # the class moved, and the member went away
     for tail in tails:
-        wanted = re.compile(rf"^[0-9a-f]*\t{re.escape(tail)}\t[cfv]", re.MULTILINE)
-        found = [f"{module}.{tail}" for module, text in lookup.store.texts() if wanted.search(text)]
-        found = [name for name in found if name != dotted and lookup.find(name) is not None]
-        modules = [name for name in lookup.names if name.rpartition(".")[2] == tail and name != dotted]
-        if found or modules:
-            ranked = sorted([*found, *modules], key=lambda name: (-_common(name, dotted), len(name)))
-            return ranked[:3]
+        found = _defining(lookup, tail, dotted)
+        if not is_member:
+            found += [name for name in lookup.names if name.rpartition(".")[2] == tail and name != dotted]
+        if found:
+            return sorted(found, key=lambda name: (-_common(name, dotted), len(name), name))[:3]
     return []
+
+
+def _defining(lookup: Lookup, tail: str, dotted: str) -> list[str]:
+    """Every module's own definition of `tail`: a function, class or value, not a re-export."""
+    found = []
+    for module, text in lookup.store.texts():
+        start = text.find(f"\t{tail}\t")
+        while start >= 0:
+            if text[start + len(tail) + 2] in "cfv" and f"{module}.{tail}" != dotted and lookup.find(f"{module}.{tail}") is not None:
+                found.append(f"{module}.{tail}")
+                break
+            start = text.find(f"\t{tail}\t", start + 1)
+    return found
 
 
 def _common(one: str, other: str) -> int:

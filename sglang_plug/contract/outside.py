@@ -13,6 +13,14 @@ import sys
 import typing
 
 
+class _Tuple(typing.NamedTuple):
+    only: int
+
+
+class _Dict(typing.TypedDict):
+    only: int
+
+
 def members(name: str) -> list[str] | None:
     """Return the attribute names of a class, those of `object` left out; None where it cannot be imported."""
     module, _, attribute = name.rpartition(".")
@@ -20,10 +28,7 @@ def members(name: str) -> list[str] | None:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, RuntimeError):
         return None
-    if name == "typing.NamedTuple":
-        found = typing.NamedTuple("Sample", [("only", int)])  # a function makes the class
-    elif name == "typing.TypedDict":
-        found = typing.TypedDict("Sample", {"only": int})
+    found = {"typing.NamedTuple": _Tuple, "typing.TypedDict": _Dict}.get(name, found)  # these are functions that make classes
     if not isinstance(found, type):
         return None
     return sorted(set(dir(found)) - set(dir(object)) - {"only"})

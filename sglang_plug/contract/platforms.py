@@ -1,4 +1,4 @@
-"""What a release expects of a platform class, read off its source: members, defaults, documented status, and the places of the core that really use them."""
+"""What a release expects of a platform class, read off its source: members, defaults, status, and where the core really uses them."""
 
 from __future__ import annotations
 
@@ -191,17 +191,17 @@ class _Reads(ast.NodeVisitor):
             name = f"{dotted_name(node.func)}()"
         return self.scopes[-1][1].get(name) if name else None
 
-    def visit_Assign(self, node: ast.Assign) -> None:  # noqa: N802
+    def visit_Assign(self, node: ast.Assign) -> None:
         runtime = self._runtime(node.value)
         if runtime and isinstance(node.targets[0], ast.Name):
             self.scopes[-1][1][node.targets[0].id] = runtime
         self.generic_visit(node)
 
-    def visit_Attribute(self, node: ast.Attribute) -> None:  # noqa: N802
+    def visit_Attribute(self, node: ast.Attribute) -> None:
         self._add(node.value, node, node.attr)
         self.generic_visit(node)
 
-    def visit_Call(self, node: ast.Call) -> None:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> None:
         if dotted_name(node.func) in {"getattr", "hasattr"} and len(node.args) >= 2:
             attribute = node.args[1]
             if isinstance(attribute, ast.Constant) and isinstance(attribute.value, str):
@@ -251,7 +251,7 @@ def _diffusion_chain(file: SourceFile | None) -> list[list[str]]:
             None,
         )
         values = table.value.values if table and isinstance(table.value, ast.Dict) else []
-        order = [name for value in values if (name := dotted_name(value)) in classes and name]
+        order = [name for name in map(dotted_name, values) if name and name in classes]
     return [[name.removesuffix("_platform_plugin"), classes[name]] for name in order]
 
 

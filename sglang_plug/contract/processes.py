@@ -1,4 +1,4 @@
-"""The processes of each runtime, and whether a release loads plugins in them. The table of roles is ours; whether each loads is read off the source."""
+"""The processes of each runtime, and whether a release loads plugins in them: roles are a table, loading is read off the source."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class Role:
         name: in words.
         entries: where it starts, `module:function`, newest spelling first; the first that exists counts.
         runtime: `srt` or `diffusion`.
-        through: what it means when the entry itself has no call: `no`, `indirect` (a function that it always calls has one), `parent` (the command that started it has one).
+        through: what it means when the entry itself has no call: `no`, `indirect` (a function that it always calls has one),
+            `parent` (the command that started it has one).
         note: what a plugin author should know.
     """
 
@@ -44,21 +45,46 @@ ROLES = (
     Role("main: sglang serve", ("sglang.cli.serve:serve",), note="`--help` is printed before plugins load"),
     Role("main: python -m sglang.launch_server", ("sglang.launch_server:__main__",)),
     Role("main: sglang.Engine", (f"{_ENGINE}:Engine.__init__",)),
-    Role("main: subprocess launcher, HTTP server, TokenizerManager", (f"{_ENGINE}:Engine._launch_subprocesses",), note="after ServerArgs is resolved"),
+    Role(
+        "main: subprocess launcher, HTTP server, TokenizerManager",
+        (f"{_ENGINE}:Engine._launch_subprocesses",),
+        note="after ServerArgs is resolved",
+    ),
     Role("main: http_server.launch_server", (f"{_HTTP}:launch_server",), through="indirect"),
     Role("main: gRPC server", ("sglang.srt.entrypoints.grpc_server:serve_grpc",), through="parent"),
     Role("scheduler (one a rank)", (f"{_MANAGERS}.scheduler:run_scheduler_process",), note="before Scheduler is built"),
     Role("scheduler, prelaunched", (f"{_MANAGERS}.data_parallel_controller:run_scheduler_process_with_init_pipe",), through="indirect"),
     Role("data-parallel controller", (f"{_MANAGERS}.data_parallel_controller:run_data_parallel_controller_process",)),
-    Role("detokenizer", (f"{_MANAGERS}.detokenizer_manager:run_detokenizer_process",), note="replacing the class DetokenizerManager has no effect: a default argument keeps it"),
+    Role(
+        "detokenizer",
+        (f"{_MANAGERS}.detokenizer_manager:run_detokenizer_process",),
+        note="replacing the class DetokenizerManager has no effect: a default argument keeps it",
+    ),
     Role("detokenizer router", (f"{_MANAGERS}.multi_tokenizer_mixin:run_multi_detokenizer_router_process",)),
     Role("tokenizer worker (--tokenizer-worker-num > 1)", (f"{_HTTP}:init_multi_tokenizer",)),
     Role("granian worker", (f"{_HTTP}:_init_granian_worker",)),
     Role("attached tokenizer worker", (f"{_ENGINE}:Engine.attach_tokenizer_worker",)),
-    Role("encoder HTTP server", ("sglang.srt.disaggregation.encoder.http_server:launch_server", "sglang.srt.disaggregation.encode_server:launch_server"), through="parent"),
-    Role("encoder gRPC server", ("sglang.srt.disaggregation.encoder.grpc_server:serve_grpc_encoder", "sglang.srt.disaggregation.encode_grpc_server:serve_grpc_encoder"), through="parent"),
-    Role("encoder worker", ("sglang.srt.disaggregation.encoder.server:launch_encoder", "sglang.srt.disaggregation.encode_server:launch_encoder")),
-    Role("encoder data-parallel worker", ("sglang.srt.disaggregation.encoder.runtime:launch_dp_worker", "sglang.srt.disaggregation.encode_server:launch_dp_worker")),
+    Role(
+        "encoder HTTP server",
+        ("sglang.srt.disaggregation.encoder.http_server:launch_server", "sglang.srt.disaggregation.encode_server:launch_server"),
+        through="parent",
+    ),
+    Role(
+        "encoder gRPC server",
+        (
+            "sglang.srt.disaggregation.encoder.grpc_server:serve_grpc_encoder",
+            "sglang.srt.disaggregation.encode_grpc_server:serve_grpc_encoder",
+        ),
+        through="parent",
+    ),
+    Role(
+        "encoder worker",
+        ("sglang.srt.disaggregation.encoder.server:launch_encoder", "sglang.srt.disaggregation.encode_server:launch_encoder"),
+    ),
+    Role(
+        "encoder data-parallel worker",
+        ("sglang.srt.disaggregation.encoder.runtime:launch_dp_worker", "sglang.srt.disaggregation.encode_server:launch_dp_worker"),
+    ),
     Role("expert backup manager", ("sglang.srt.elastic_ep.expert_backup_manager:run_expert_backup_manager_process",)),
     Role("weight cache daemon", ("sglang.srt.weight_cache.daemon:run_weight_cache_daemon",)),
     Role("sidecar", ("sglang.srt.entrypoints.sidecar:_run_sidecar",)),
@@ -67,20 +93,37 @@ ROLES = (
     Role("mindspore scheduler helper", ("sglang.srt.model_executor.mindspore_runner:run_scheduler_init",)),
     Role("main: bench_one_batch", ("sglang.benchmark.one_batch:__main__", "sglang.bench_one_batch:__main__")),
     Role("main: sglang serve, diffusion branch", ("sglang.cli.serve:_run_diffusion",), "diffusion"),
-    Role("main: sglang generate", ("sglang.cli.generate:generate",), "diffusion", note="server arguments are made before hooks are applied"),
+    Role(
+        "main: sglang generate", ("sglang.cli.generate:generate",), "diffusion", note="server arguments are made before hooks are applied"
+    ),
     Role("main: diffusion command line", (f"{_DIFFUSION}.entrypoints.cli.main:main",), "diffusion"),
-    Role("main: DiffGenerator.from_pretrained", (f"{_DIFFUSION}.entrypoints.diffusion_generator:DiffGenerator.from_pretrained",), "diffusion"),
-    Role("main: DiffGenerator.from_server_args", (f"{_DIFFUSION}.entrypoints.diffusion_generator:DiffGenerator.from_server_args",), "diffusion", note="server arguments exist already"),
+    Role(
+        "main: DiffGenerator.from_pretrained", (f"{_DIFFUSION}.entrypoints.diffusion_generator:DiffGenerator.from_pretrained",), "diffusion"
+    ),
+    Role(
+        "main: DiffGenerator.from_server_args",
+        (f"{_DIFFUSION}.entrypoints.diffusion_generator:DiffGenerator.from_server_args",),
+        "diffusion",
+        note="server arguments exist already",
+    ),
     Role("main: python -m …multimodal_gen.runtime.launch_server", (f"{_DIFFUSION}.launch_server:__main__",), "diffusion"),
     Role("main: dispatch_launch", (f"{_DIFFUSION}.launch_server:dispatch_launch",), "diffusion"),
     Role("main: launch_server", (f"{_DIFFUSION}.launch_server:launch_server",), "diffusion"),
-    Role("GPU worker (one a GPU)", (f"{_DIFFUSION}.managers.worker_bootstrap:bootstrap_scheduler_process", f"{_DIFFUSION}.managers.gpu_worker:run_scheduler_process"), "diffusion"),
-    Role("HTTP child", (f"{_DIFFUSION}.managers.worker_bootstrap:bootstrap_http_server_process", f"{_DIFFUSION}.launch_server:_run_http_server_process"), "diffusion"),
+    Role(
+        "GPU worker (one a GPU)",
+        (f"{_DIFFUSION}.managers.worker_bootstrap:bootstrap_scheduler_process", f"{_DIFFUSION}.managers.gpu_worker:run_scheduler_process"),
+        "diffusion",
+    ),
+    Role(
+        "HTTP child",
+        (f"{_DIFFUSION}.managers.worker_bootstrap:bootstrap_http_server_process", f"{_DIFFUSION}.launch_server:_run_http_server_process"),
+        "diffusion",
+    ),
     Role("disaggregated role, old", (f"{_DIFFUSION}.launch_server:_run_disagg_role_process",), "diffusion"),
     Role("disaggregated head", (f"{_DIFFUSION}.launch_server:launch_disagg_server",), "diffusion", through="indirect"),
     Role("disaggregated role launcher", (f"{_DIFFUSION}.launch_server:launch_disagg_role",), "diffusion", through="indirect"),
     Role("disaggregated pool launcher", (f"{_DIFFUSION}.launch_server:launch_pool_disagg_server",), "diffusion"),
-)  # fmt: skip
+)
 
 
 def extract(tree: SourceTree) -> dict[str, list[dict[str, Any]]]:
@@ -89,7 +132,7 @@ def extract(tree: SourceTree) -> dict[str, list[dict[str, Any]]]:
     has_system = {"srt": "sglang.srt.plugins" in files, "diffusion": f"{_DIFFUSION}.platforms.plugins" in files}
     found: dict[str, list[dict[str, Any]]] = {"srt": [], "diffusion": []}
     for role in ROLES:
-        place = next((where for where in map(lambda entry: _locate(files, entry), role.entries) if where is not None), None)
+        place = next((where for entry in role.entries if (where := _locate(files, entry)) is not None), None)
         if place is None:
             continue
         file, entry, node = place
@@ -107,20 +150,20 @@ def _locate(files: dict[str, SourceFile], entry: str) -> tuple[SourceFile, str, 
     file = files.get(module)
     if file is None or file.content is None:
         return None
-    node: ast.AST | None = ast.parse(file.content)
+    node: ast.AST = ast.parse(file.content)
     for name in path.split("."):
-        if name == "__main__":
-            node = next(
-                (part for part in ast.iter_child_nodes(node) if isinstance(part, ast.If) and "__main__" in ast.dump(part.test)), None
-            )
-        else:
-            node = next((part for part in _definitions(node) if part.name == name), None)  # type: ignore[attr-defined]
-        if node is None:
+        inner = _main_block(node) if name == "__main__" else next((part for part in _definitions(node) if part.name == name), None)
+        if inner is None:
             return None
+        node = inner
     return file, entry, node
 
 
-def _definitions(node: ast.AST) -> Iterator[ast.AST]:
+def _main_block(node: ast.AST) -> ast.If | None:
+    return next((part for part in ast.iter_child_nodes(node) if isinstance(part, ast.If) and "__main__" in ast.dump(part.test)), None)
+
+
+def _definitions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
     for part in ast.iter_child_nodes(node):
         if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield part

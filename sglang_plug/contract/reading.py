@@ -112,7 +112,7 @@ class _Reader:
             if handler is not None:
                 handler(node, scope)
 
-    # -- definitions
+    # definitions
 
     def _on_functiondef(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: dict[str, Binding]) -> None:
         names = decorator_names(node.decorator_list)
@@ -140,7 +140,7 @@ class _Reader:
         names = decorator_names(node.decorator_list, keep_words=("slots", "dataclass"))
         scope[node.name] = Binding("c", "l" if slots else "", ",".join(bases), ",".join(names), members=members)
 
-    # -- assignments
+    # assignments
 
     def _on_assign(self, node: ast.Assign, scope: dict[str, Binding]) -> None:
         for target in node.targets:
@@ -284,8 +284,6 @@ class _Reader:
                 if isinstance(part, ast.Name):
                     scope.pop(part.id, None)
 
-    # -- imports
-
     def _on_import(self, node: ast.Import, scope: dict[str, Binding]) -> None:
         for alias in node.names:
             name = alias.asname or alias.name.partition(".")[0]
@@ -299,7 +297,7 @@ class _Reader:
             else:
                 scope[alias.asname or alias.name] = Binding("i", text=f"{module}.{alias.name}")
 
-    # -- branches
+    # branches
 
     def _on_if(self, node: ast.If, scope: dict[str, Binding]) -> None:
         verdict = _test(node.test)

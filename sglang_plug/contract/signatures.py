@@ -49,10 +49,8 @@ def _parameter(arg: ast.arg, default: ast.expr | None) -> str:
 def _short(node: ast.expr, limit: int) -> str:
     if isinstance(node, ast.Name):
         return node.id
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        text = repr(node.value)
-    else:
-        text = ast.unparse(node)
+    is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+    text = repr(ast.literal_eval(node)) if is_text else ast.unparse(node)
     return text if len(text) <= limit and "\n" not in text and "\t" not in text else "..."
 
 

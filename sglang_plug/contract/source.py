@@ -106,7 +106,7 @@ def read_wheel(path: Path, *, release: str | None = None) -> SourceTree:
     try:
         with zipfile.ZipFile(path) as archive:
             names = sorted(name for name in archive.namelist() if name.startswith("sglang/"))
-            files = tuple(_files((name, lambda name=name: archive.read(name)) for name in names))  # type: ignore[misc]
+            files = tuple(_files((name, lambda name=name: archive.read(name)) for name in names))
             metadata = next((name for name in archive.namelist() if name.endswith(".dist-info/METADATA")), None)
             found = release or (_metadata_version(archive.read(metadata)) if metadata else None)
     except (OSError, zipfile.BadZipFile) as exc:
@@ -126,7 +126,7 @@ def read_folder(path: Path, *, release: str | None = None) -> SourceTree:
     else:
         raise CatalogueError("no sglang package in this folder", subject=str(path), hint="give the folder that holds `sglang/`")
     names = sorted(file.relative_to(root).as_posix() for file in (root / "sglang").rglob("*") if file.suffix in {".py", ".so", ".pyd"})
-    files = tuple(_files((name, lambda name=name: (root / name).read_bytes()) for name in names))  # type: ignore[misc]
+    files = tuple(_files((name, lambda name=name: (root / name).read_bytes()) for name in names))
     return _tree(str(path), files, release or _folder_version(root))
 
 

@@ -1,4 +1,4 @@
-"""The catalogue's file: a zip of text blocks in which each line is one name with the set of releases that have it. Owns its format, both ways."""
+"""The catalogue's file: a zip of text blocks; a line is one name with the set of releases that have it. Owns the format, both ways."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import os
 import zipfile
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sglang_plug.errors import CatalogueError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
 FORMAT = 1
-_BLOCK = 384_000  # bytes of text a block: about 8 ms to unpack
+_BLOCK = 384_000  # bytes of text a block: some milliseconds to unpack
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -125,7 +125,7 @@ class Store:
         for number in sorted({entry.block for entry in self.index.values()}):
             yield from self.block(number).items()
 
-    def extra(self, member: str) -> Any:
+    def table(self, member: str) -> Any:
         """Return one of the tables beside the names: `environment`, `platforms`, `processes`."""
         return json.loads(self._read(f"{member}.json"))
 
@@ -154,10 +154,9 @@ def write(
     index, blocks, size = [], [[]], 0  # type: ignore[var-annotated]
     for name in sorted(modules):
         mask, flags, rows = modules[name]
-        lines = [f"#{name}"]
-        for row in sorted(rows, key=lambda key: (key[0], rows[key] & -rows[key], key)):
-            lines.append("\t".join(["" if rows[row] == mask else f"{rows[row]:x}", *row]).rstrip("\t"))
-        text = "\n".join(lines)
+        ordered = sorted(rows, key=lambda key: (key[0], rows[key] & -rows[key], key))
+        lines = ("\t".join(["" if rows[row] == mask else f"{rows[row]:x}", *row]).rstrip("\t") for row in ordered)
+        text = "\n".join([f"#{name}", *lines])
         if size and size + len(text) > _BLOCK:
             blocks.append([])
             size = 0
@@ -173,9 +172,9 @@ def write(
         with zipfile.ZipFile(beside, "w") as archive:
             for member, content in members.items():
                 info = zipfile.ZipInfo(member, _EPOCH)
-                info.compress_type = zipfile.ZIP_LZMA
+                info.compress_type = zipfile.ZIP_DEFLATED  # every Python has it, and unpacks it fastest
                 info.external_attr = 0o644 << 16
-                archive.writestr(info, content)
+                archive.writestr(info, content, compresslevel=9)
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
