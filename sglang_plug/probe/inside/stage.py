@@ -38,8 +38,8 @@ class Stage:
 
     The request: {"runtimes", "platforms": {runtime: [candidate]}, "plugins": {runtime: [candidate]}, "backends": [candidate],
     "timeout": seconds for one fork, "import_timeout": seconds for SGLang's imports, "memory": bytes for one fork | None, "jobs",
-    "standin": path | None, "tolerate": bool, "builtin": bool}; a candidate is {"id", "name", "value", "dist", "host": bool} where
-    `host` says that the host would run it by itself.
+    "standin": path | None, "hardware": what is known of the machine, "tolerate": bool, "builtin": bool}; a candidate is
+    {"id", "name", "value", "dist", "host": bool, "platform_dist": bool} where `host` says that the host would run it by itself.
     """
 
     def __init__(self, request: dict[str, Any]) -> None:
@@ -66,6 +66,7 @@ class Stage:
     def _prepare(self) -> None:
         if self.request.get("standin"):
             _load_by_path("_sglang_plug_standin_finder", self.request["standin"]).install()
+            _settle_hardware(self.request.get("hardware", {}))
         if self.request.get("tolerate"):
             _tolerate_broken_metadata()
         sys.meta_path.insert(0, self.watcher)
@@ -101,9 +102,20 @@ class Stage:
         if runtime not in self.resolving:  # this release resolves on first use
             with contextlib.suppress(Exception):  # what failed stands in the verdict
                 getattr(module, "current_platform")  # noqa: B009 - a module's attribute, resolved now
-        candidates = self.request["plugins"].get(runtime, [])
+        candidates = self._of_selected(module, self.request["plugins"].get(runtime, []))
         if candidates and self._import(PLUGIN_MODULES[runtime]):
             self._try_plugins(runtime, candidates)
+
+    @staticmethod
+    def _of_selected(module: ModuleType, candidates: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Leave out the plugins of platform packages that are not the selected one, where the host says which that is."""
+        if not any(candidate.get("platform_dist") for candidate in candidates):
+            return list(candidates)
+        try:
+            selected = module.get_selected_platform_dist()
+        except Exception:  # the host fails here itself: what it raises stands in the verdict
+            selected = None
+        return [candidate for candidate in candidates if not candidate.get("platform_dist") or candidate["dist"] == selected]
 
     def _try_plugins(self, runtime: str, candidates: Sequence[dict[str, Any]]) -> None:
         self._run_each(self.facts["plugins"], candidates, lambda candidate, note: trials.plugin(candidate, note, runtime, self.watcher))
@@ -295,6 +307,14 @@ def _load_by_path(name: str, path: str) -> Any:
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def _settle_hardware(known: dict[str, dict[str, Any]]) -> None:
+    """Answer the stand-in's detectors with what is known already: asking torch costs seconds."""
+    detect: Any = importlib.import_module("sglang_plug.core.detect")
+    for name, found in known.items():
+        if found["present"] is not None:
+            detect.PROBES[name] = lambda found=found: detect.Detection(found["present"], found["why"])
 
 
 def _tolerate_broken_metadata() -> None:

@@ -39,6 +39,7 @@ def platform(candidate: dict[str, Any], note: Note, runtime: str, watcher: Watch
         subject.report["callback"] = functions.describe(callback)
         fine, answer = subject.phase("call", callback)
     subject.report["imports"], subject.report["touched"] = watcher.recording[:100], watcher.touched
+    subject.report.update(home(candidate["value"]), top_imports=top_imports(candidate["value"]))
     watcher.recording = None
     if fine:
         subject.report["returned"] = returned(answer)
@@ -59,6 +60,31 @@ def _build(subject: Subject, answer: Any, runtime: str) -> None:
     fine, instance = subject.phase("instance", cls)
     if fine:
         subject.report["instance"] = classes.describe_instance(instance)
+
+
+def home(value: str) -> dict[str, Any]:
+    """Return {"module_file"}: where the top module of an entry point's value was found."""
+    top = value.partition(":")[0].partition(".")[0].strip()
+    return {"module_file": getattr(sys.modules.get(top), "__file__", None)}
+
+
+def top_imports(value: str) -> list[dict[str, Any]]:
+    """Return the imports of SGLang at the top of the module that holds a callback: [{"module", "file", "line"}]."""
+    import ast
+
+    path = getattr(sys.modules.get(value.partition(":")[0].strip()), "__file__", None)
+    try:
+        with open(path or "", encoding="utf-8") as file:
+            tree = ast.parse(file.read())
+    except (OSError, SyntaxError, ValueError):
+        return []
+    found = []
+    for node in tree.body:
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [node.module]
+        found += [{"module": name, "file": path, "line": node.lineno} for name in names if name.partition(".")[0] == "sglang"]
+    return found
 
 
 def returned(answer: Any) -> dict[str, Any]:
@@ -129,6 +155,7 @@ def plugin(candidate: dict[str, Any], note: Note, runtime: str, watcher: Watcher
     watcher.recording = None
     subject.report["hooks"] = recorder.new()
     subject.report["at_import"] = early
+    subject.report.update(home(candidate["value"]))
     subject.report["unimported"] = _unimported_decorators(candidate["value"])
     return subject.finish()
 

@@ -1,0 +1,77 @@
+"""SP9xx: where our explanation and the host's own behaviour part. Each is a defect of ours until proven otherwise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sglang_plug.checks.model import Level
+from sglang_plug.checks.world import World, find, names
+from sglang_plug.probe import verification
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sglang_plug.checks.model import Finding
+
+_REPORT = "this is a defect of sglang-plug; please report it with the output of: sglang-plug doctor --format json"
+
+
+def platform_differs(world: World) -> Iterator[Finding]:
+    """SP901: the platform that we predict, and the one that the host resolved in the child."""
+    for runtime, decision in world.decisions.items():
+        host = verification.summarise(world.rehearsal, runtime, real=world.real)
+        if host["error"] is None and host["class"] is None:
+            continue  # the host did not get that far: told by other rules
+        step, _ = verification.compare(decision.resolution, host)
+        if step.verdict == "differs":
+            yield find(
+                "SP901",
+                {"kind": "host", "name": "platform", "runtime": runtime},
+                f"{runtime}: {step.why}",
+                hint=_REPORT,
+                ours=str(decision.resolution.qualname or decision.resolution.error),
+                host=str(host["class"] or host["error"]),
+                level=None if world.real else Level.WARNING,
+            )
+
+
+def plugins_differ(world: World) -> Iterator[Finding]:
+    """SP901: the hook plugins that we expect to run, and those that the host ran."""
+    for runtime, decision in world.decisions.items():
+        reply = (world.rehearsal.get("together", {}).get(runtime) or {}).get("value")
+        if reply is None or world.rehearsal.get("reduced", {}).get(runtime):
+            continue
+        host = verification.summarise(world.rehearsal, runtime, real=world.real)
+        expected = {c.candidate.name for c in decision.choices if c.verdict == "load"}
+        ran = set(host["executed"])
+        broken = {entry.name for entry in world.of("hook plugin", runtime) if entry.failed}
+        missing, extra = sorted(expected - ran - broken), sorted(ran - expected)
+        if (missing or extra) and "error" not in reply["phases"]["host"]:
+            told = [f"we expect {names(missing)} to run, and the host did not run them"] if missing else []
+            told += [f"the host ran {names(extra)}, which we take for skipped"] if extra else []
+            yield find(
+                "SP901",
+                {"kind": "host", "name": "hook plugins", "runtime": runtime},
+                f"{runtime}: {'; '.join(told)}",
+                hint=_REPORT,
+                level=None if world.real else Level.WARNING,
+            )
+
+
+def aborts_startup(world: World) -> Iterator[Finding]:
+    """SP604: the host's own loader raised."""
+    for runtime in world.runtimes:
+        reply = (world.rehearsal.get("together", {}).get(runtime) or {}).get("value") or {}
+        error = reply.get("phases", {}).get("host", {}).get("error")
+        if error is not None:
+            yield find(
+                "SP604",
+                {"kind": "host", "name": "hook plugins", "runtime": runtime},
+                f"loading the {runtime} hook plugins aborts startup: {error['type']}: {error['message']}",
+                cause=f"{error['root']['type']}: {error['root']['message']}",
+                hint="repair the plugin that is named above; SGLANG_PLUGINS can leave it out",
+                traceback=error["traceback"],
+            )
+
+
+RULES = (platform_differs, plugins_differ, aborts_startup)

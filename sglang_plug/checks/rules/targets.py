@@ -1,0 +1,333 @@
+"""SP50x, SP52x, SP53x: what a hook's target is, what patching does to it, and whether the hook will ever run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sglang_plug.checks import standing
+from sglang_plug.checks.model import Level
+from sglang_plug.checks.rules.activation import is_required
+from sglang_plug.checks.rules.hooks import hook_place, hook_subject, told
+from sglang_plug.checks.world import Entry, World, cause_of, find, names, place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from sglang_plug.checks.model import Finding
+
+    Hooked = tuple[Entry, Mapping[str, Any], Mapping[str, Any]]
+
+
+def _met(world: World) -> Iterator[Hooked]:
+    """Yield every registration whose target is known: met in the host, or found in the catalogue where only the stand-in is there."""
+    for runtime in world.runtimes:
+        for entry, hook, target in world.hooked(runtime):
+            known = standing.target_of(world, hook, target)
+            if known is not None:
+                yield entry, hook, known
+
+
+def unresolved(world: World) -> Iterator[Finding]:
+    """SP501, SP502, SP503: SGLang logs one line and serves without the hook."""
+    for entry, hook, target in _met(world):
+        error = target.get("error")
+        raw = str(hook.get("raw") or hook["target"])
+        wrong = _misspelt(raw)
+        if wrong is not None:
+            yield find(
+                "SP503",
+                hook_subject(entry, hook),
+                f"{told(entry, {**hook, 'target': raw})}: {wrong}: {_lost(world, entry)}",
+                hint=f"write {raw.replace(':', '.').strip()}" if "." in raw.replace(":", ".") else "write package.module.function",
+                location=hook_place(hook),
+            )
+        elif error is not None:
+            yield _judge_error(world, entry, hook, error)
+
+
+def _misspelt(raw: str) -> str | None:
+    """Return what is wrong with a target's spelling on every release; None where SGLang can read it."""
+    head, colon, tail = raw.partition(":")
+    if raw.strip() != raw:
+        return "the target has blanks around it"
+    if not colon and "." not in raw:
+        return "the target has no dot: it needs at least module.attribute"
+    if colon and "." not in tail:
+        if "." not in head:
+            return "SGLang splits a target at its last dot, so a colon works in module:Class.method only"
+        return "SGLang splits a target at its last dot, so the colon form works for Class.method only, not for a function or class"
+    parts = raw.replace(":", ".").split(".")
+    return None if all(part.isidentifier() for part in parts) else "it is no dotted name"
+
+
+def _lost(world: World, entry: Entry) -> str:
+    """Return what becomes of a hook that is not applied."""
+    if entry.runtime == "diffusion" and is_required(world, entry):
+        return "it belongs to the selected platform's package, so diffusion aborts startup"
+    return "SGLang logs one line and serves without the hook"
+
+
+def _judge_error(world: World, entry: Entry, hook: Mapping[str, Any], error: Mapping[str, Any]) -> Finding:
+    reason, behind = error["reason"], error.get("behind")
+    shown = f"{error['type']}: {error['message']}"
+    if behind is not None or reason == "import_fails":
+        real = behind or error
+        package = str(real["root"].get("module", "")).partition(".")[0].replace("_", "-")
+        masked = f"; SGLang shows this as: {shown}" if behind is not None and error["message"] != behind["message"] else ""
+        return find(
+            "SP502",
+            hook_subject(entry, hook),
+            f"{told(entry, hook)}: importing {error['at']} fails with {real['type']}{masked}; {_lost(world, entry)}",
+            cause=cause_of(real),
+            hint=f"pip install {package}" if package else f"python -c 'import {error['at']}' shows it",
+            location=place(real["root"].get("place")) or hook_place(hook),
+            shown=shown,
+            traceback=real.get("traceback"),
+        )
+    where = f"in {world.host_name}" if str(hook["target"]).startswith("sglang.") else "here"
+    gone = error.get("since", "")
+    what = f"there is no module {error['at']}" if reason == "no_module" else f"there is no {error['at']}"
+    near = [str(name) for name in error.get("near") or []]
+    return find(
+        "SP501",
+        hook_subject(entry, hook),
+        f"{told(entry, hook)}: {what} {where}{gone}; {_lost(world, entry)}",
+        cause=shown,
+        hint=f"did you mean {names(near, 3)}?"
+        if near
+        else f"sglang-plug contract show {str(hook['target']).rpartition('.')[0]} lists what can be hooked",
+        location=hook_place(hook),
+    )
+
+
+def _kind(target: Mapping[str, Any]) -> str:
+    return str(target.get("kind", ""))
+
+
+def async_target(world: World) -> Iterator[Finding]:
+    """SP504, SP515: SGLang's wrappers are plain functions."""
+    for entry, hook, target in _met(world):
+        is_async = _kind(target).startswith("async")
+        hook_async = hook["hook"]["kind"].startswith("async")
+        subject, spot = hook_subject(entry, hook), hook_place(hook)
+        if is_async and hook["type"] == "after" and not hook_async:
+            message = f"{told(entry, hook)}: the target is async, so the hook gets a coroutine instead of the result"
+            yield find(
+                "SP504", subject, message, hint="AROUND with `async def hook(original, …): result = await original(…)`", location=spot
+            )
+        elif is_async and hook["type"] == "before" and hook_async:
+            message = f"{told(entry, hook)}: an async BEFORE hook gives a coroutine where (args, kwargs) are unpacked"
+            yield find("SP515", subject, message, hint="write a plain function", location=spot)
+        elif is_async and hook["type"] in {"around", "replace"} and not hook_async and hook["hook"]["kind"] == "function":
+            message = (
+                f"{told(entry, hook)}: the target is async; a plain hook must return an awaitable, and its timing ends before the work"
+            )
+            yield find("SP504", subject, message, hint="write it as `async def` and await the original", location=spot, level=Level.INFO)
+        elif is_async:
+            message = f"{told(entry, hook)}: after patching, inspect.iscoroutinefunction() says False of the target; web frameworks ask it"
+            yield find("SP504", subject, message, location=spot, level=Level.INFO)
+        elif hook_async and target.get("error") is None and "generator" not in _kind(target) and _kind(target):
+            message = f"{told(entry, hook)}: the hook is async and the target is not: its caller gets a coroutine"
+            yield find("SP515", subject, message, hint="write a plain function", location=spot)
+
+
+def generator_target(world: World) -> Iterator[Finding]:
+    """SP505: the body has not run when the wrapper has the result."""
+    for entry, hook, target in _met(world):
+        if "generator" in _kind(target) and hook["type"] in {"after", "around", "before"}:
+            what = {
+                "after": "the hook gets the generator before its body has run",
+                "around": "what the hook does around the call ends before the body runs, unless it iterates",
+                "before": "the hook runs when the generator is made, not when it is used",
+            }[hook["type"]]
+            yield find(
+                "SP505",
+                hook_subject(entry, hook),
+                f"{told(entry, hook)}: the target is {'an async' if _kind(target).startswith('async') else 'a'} generator: {what}",
+                hint="AROUND with a generator: `yield from original(…)`",
+                location=hook_place(hook),
+                level=None if hook["type"] == "after" else Level.INFO,
+            )
+
+
+def wrong_kind(world: World) -> Iterator[Finding]:
+    """SP506, SP507, SP508: targets that SGLang patches and breaks."""
+    for entry, hook, target in _met(world):
+        kind, name = _kind(target), hook["target"]
+        subject, spot = hook_subject(entry, hook), hook_place(hook)
+        if "property" in kind:
+            message = (
+                f"{told(entry, hook)}: the target is a {kind}; SGLang puts a plain method there, which is always true and never the value"
+            )
+            yield find("SP506", subject, message, hint="hook the function behind it, or REPLACE the class", location=spot)
+        elif kind == "constant":
+            message = f"{told(entry, hook)}: the target is a constant ({target.get('value')}); SGLang puts a function there, and in every module that holds the same object"
+            yield find("SP507", subject, message, hint="assign the value in the callback", location=spot)
+        elif target.get("inherited_from") and kind.endswith(("classmethod", "staticmethod")):
+            owner = str(target["inherited_from"])
+            message = (
+                f"{told(entry, hook)}: {name} is a {kind} inherited from {owner}; SGLang patches it as a plain function: calls on "
+                "instances raise TypeError" + (", and the class is not passed" if kind == "classmethod" else "")
+            )
+            yield find("SP508", subject, message, hint=f"hook {owner}.{name.rpartition('.')[2]}", location=spot)
+
+
+def loses_api(world: World) -> Iterator[Finding]:
+    """SP509: lru_cache, triton kernels and other callable objects become functions."""
+    for entry, hook, target in _met(world):
+        lost = target.get("lost") or []
+        if lost or _kind(target) == "callable object":
+            what = f"loses {names(lost)}" if lost else "becomes a plain function"
+            yield find(
+                "SP509",
+                hook_subject(entry, hook),
+                f"{told(entry, hook)}: the target is a {_kind(target)} and {what} when it is patched",
+                hint="hook the function that calls it",
+                location=hook_place(hook),
+            )
+
+
+def reexported(world: World) -> Iterator[Finding]:
+    """SP510: SGLang patches every module that holds the same object."""
+    for entry, hook, target in _met(world):
+        home = target.get("defined_in")
+        if not home or hook["target"].rpartition(".")[0] == home:
+            continue
+        outside = [root for root in target.get("held_outside") or [] if root != "sglang"]
+        foreign = target.get("stdlib") or (home.partition(".")[0] != hook["target"].partition(".")[0])
+        if foreign:
+            yield find(
+                "SP510",
+                hook_subject(entry, hook),
+                f"{told(entry, hook)}: the target is defined in {home}; the patch spreads to every module that imported it"
+                + (f", among them of {names(outside, 4)}" if outside else ""),
+                hint="hook the function of SGLang that calls it",
+                location=hook_place(hook),
+                level=Level.ERROR if target.get("stdlib") else None,
+            )
+
+
+def class_type(world: World) -> Iterator[Finding]:
+    """SP511: wrapping a class in a function would break isinstance."""
+    for entry, hook, target in _met(world):
+        is_class = hook["hook"]["kind"] == "class"
+        if _kind(target) == "class" and hook["type"] != "replace":
+            message = f"{told(entry, hook)}: the target is a class, which takes REPLACE only; all hooks on it fail, other plugins' too"
+            hint = f"hook {hook['target']}.__init__, or another method"
+        elif _kind(target) == "class" and not is_class:
+            message = f"{told(entry, hook)}: a function replaces a class: isinstance() with it raises TypeError"
+            hint = "replace it by a subclass"
+        elif is_class and _kind(target) and _kind(target) != "class" and target.get("error") is None:
+            message = f"{told(entry, hook)}: a class replaces a {_kind(target)}"
+            hint = "register a function"
+        else:
+            continue
+        yield find("SP511", hook_subject(entry, hook), message, hint=hint, location=hook_place(hook))
+
+
+def refused_type(world: World) -> Iterator[Finding]:
+    """SP511: the registration itself raises."""
+    for entry in world.of("hook plugin"):
+        error = entry.error("call") or entry.error("load")
+        if error is not None and error["builtin"] == "TypeError" and "can only be used with HookType.REPLACE" in error["message"]:
+            yield find(
+                "SP511",
+                entry.subject(),
+                f"{entry.label} registers a class with another type than REPLACE: {error['message'].splitlines()[0]}",
+                hint="register it with HookType.REPLACE, or register a function",
+                location=place(error.get("place")),
+            )
+
+
+def recursion(world: World) -> Iterator[Finding]:
+    """SP522: SGLang rewrites the plugin's own import of the original as well."""
+    for entry, hook, target in _met(world):
+        if hook["type"] == "replace" and target.get("recursive"):
+            bound = [row for row in target.get("hooks", ()) if row["type"] == "replace"]
+            if len(bound) > 1 and bound[-1]["source"] != entry.name:
+                continue
+            yield find(
+                "SP522",
+                hook_subject(entry, hook),
+                f"{told(entry, hook)}: the replacement calls the original as {names(target['recursive'])}, a name that SGLang makes point at "
+                "the replacement: RecursionError at the first call",
+                hint="use AROUND, which passes the original; in a class use super()",
+                location=hook_place(hook),
+            )
+
+
+def stale_binding(world: World) -> Iterator[Finding]:
+    """SP523: containers, defaults, partials and class attributes keep the original."""
+    for entry, hook, target in _met(world):
+        held = [name for name in target.get("stale") or [] if not name.startswith(f"{entry.module.partition('.')[0]}.")]
+        if held and target.get("patched"):
+            yield find(
+                "SP523",
+                hook_subject(entry, hook),
+                f"{told(entry, hook)}: the original is still held by {names(held, 4)}: calls by that way miss the hook",
+                hint="patch those places in the callback too, or hook what reads them",
+                location=hook_place(hook),
+            )
+
+
+def overridden(world: World) -> Iterator[Finding]:
+    """SP524, SP525: subclasses that exist when the patch is made."""
+    for entry, hook, target in _met(world):
+        over = target.get("overridden_by") or []
+        if over and hook["type"] != "replace":
+            yield find(
+                "SP524",
+                hook_subject(entry, hook),
+                f"{told(entry, hook)}: {names(over, 3)} override{'s' * (len(over) == 1)} the method and bypass{'es' * (len(over) == 1)} the "
+                "hook unless calling super()",
+                hint="hook the overriding methods too",
+                location=hook_place(hook),
+                level=Level.INFO,
+            )
+        kept = target.get("subclasses") or []
+        if kept and hook["type"] == "replace" and hook["hook"]["kind"] == "class":
+            yield find(
+                "SP525",
+                hook_subject(entry, hook),
+                f"{told(entry, hook)}: {names(kept, 3)} exist{'s' * (len(kept) == 1)} already and keep{'s' * (len(kept) == 1)} the old base: "
+                "isinstance() and issubclass() with the new class say False",
+                hint="hook the methods instead of the class",
+                location=hook_place(hook),
+            )
+
+
+def never_fires(world: World) -> Iterator[Finding]:
+    """SP526, SP530, SP531: applied, and yet nothing calls it, or not in every process."""
+    for entry, hook, target in _met(world):
+        subject, spot = hook_subject(entry, hook), hook_place(hook)
+        member = hook["target"].rpartition(".")[2]
+        if target.get("struct") and member in {"__init__", "__post_init__", "__new__"}:
+            message = (
+                f"{told(entry, hook)}: the class is a msgspec struct, built without calling {member}: the hook is applied and never runs"
+            )
+            hint = (
+                "hook ServerArgs.resolve_once, or ServerArgs.check_server_args"
+                if "ServerArgs" in hook["target"]
+                else "hook a method that is called"
+            )
+            yield find("SP531", subject, message, hint=hint, location=spot)
+            continue
+        known = standing.never_fires(world, hook)
+        if known is not None:
+            yield find("SP526", subject, f"{told(entry, hook)}: {known[0]}", hint=known[1], location=spot, level=known[2])
+
+
+RULES = (
+    unresolved,
+    async_target,
+    generator_target,
+    wrong_kind,
+    loses_api,
+    reexported,
+    class_type,
+    refused_type,
+    recursion,
+    stale_binding,
+    overridden,
+    never_fires,
+)

@@ -1,0 +1,144 @@
+"""What a hook target is where the host could not tell: SGLang's own names come from the catalogue while only the stand-in is there."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from sglang_plug.checks.model import Level
+from sglang_plug.probe.decision import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sglang_plug.checks.world import World
+    from sglang_plug.contract.model import Symbol
+
+_KINDS = {
+    "module": "module",
+    "class": "class",
+    "classmethod": "classmethod",
+    "staticmethod": "staticmethod",
+    "property": "property",
+    "attribute": "constant",
+}
+
+
+def target_of(world: World, hook: Mapping[str, Any], met: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return a target's facts: as the host met it, or, for SGLang's own names on the stand-in, as the catalogue has them; None where neither knows."""
+    name = str(hook["target"]).replace(":", ".", 1)
+    if world.real or not name.startswith("sglang."):
+        return met
+    if world.catalogue is None:
+        return met if met is None or "error" not in met else None  # the stand-in's word says nothing about SGLang
+    symbol = world.catalogue.find(name)
+    facts = dict(met or {}) if met is not None and "error" not in met else {}
+    if symbol is None:
+        near = [other for other in world.catalogue.near(name, limit=3)]
+        parent = name.rpartition(".")[0]
+        known = world.catalogue.find(parent) is not None or world.catalogue.has_module(parent)
+        at, reason = (name, "no_attribute") if known else (_missing_part(world, name), "no_module")
+        message = f"{name} is not in SGLang {world.catalogue.version}"
+        return {"target": name, "error": {"type": "AttributeError", "message": message, "reason": reason, "at": at, "near": near}}
+    return {**facts, "target": name, **_described(symbol, name)}
+
+
+def _missing_part(world: World, name: str) -> str:
+    """Return the first part of a dotted name that the release does not have."""
+    assert world.catalogue is not None
+    parts = name.split(".")
+    for size in range(1, len(parts)):
+        part = ".".join(parts[:size])
+        if world.catalogue.find(part) is None and not world.catalogue.has_module(part):
+            return part
+    return name
+
+
+def _described(symbol: Symbol, name: str) -> dict[str, Any]:
+    """Return a symbol as a target's facts."""
+    kind = _KINDS.get(symbol.kind.value, "function")
+    if kind == "function":
+        words = ["async"] * symbol.is_async + ["generator"] * symbol.is_generator
+        kind = " ".join(words) or "function"
+        kind = "async function" if kind == "async" else kind
+    facts: dict[str, Any] = {"kind": kind}
+    if symbol.kind.value in {"external", "unknown", "field"}:
+        facts["kind"] = ""
+    if kind == "constant":
+        facts["value"] = symbol.value
+        if not re.fullmatch(r"(-?[\d.]+|None|True|False|(['\"]).*\2|\[.*|\{.*|\(.*)", symbol.value.strip(), re.DOTALL):
+            facts["kind"] = ""  # what is assigned may well be callable
+    if symbol.inherited:
+        facts["inherited_from"] = symbol.origin.rpartition(".")[0]
+    elif symbol.origin != name and symbol.kind.value in {"function", "class"}:
+        facts["defined_in"] = symbol.origin.rpartition(".")[0]
+    if symbol.parameters is not None and kind != "class":
+        parameters = [{"name": p.name, "kind": p.kind, "required": p.required} for p in symbol.parameters]
+        facts["parameters"] = parameters if not symbol.varies and not symbol.decorators else None
+        facts["signature"] = symbol.signature
+        facts["parent"] = "class" if symbol.kind.value in {"method", "classmethod", "staticmethod"} else "module"
+        if symbol.kind.value == "classmethod" and facts["parameters"]:
+            facts["parameters"] = parameters
+    return facts
+
+
+#: (pattern of the target, first release, what happens, hint, level)
+_PECULIAR = (
+    (
+        r"sglang\.srt\.server_args\.ServerArgs\.(__post_init__|__init__)",
+        "0.5.20",
+        "ServerArgs is a msgspec struct, built without calling it: the hook is applied and never runs",
+        "hook ServerArgs.resolve_once, or ServerArgs.check_server_args",
+        Level.ERROR,
+    ),
+    (
+        r"sglang\.srt\.server_args\.ServerArgs\.__post_init__",
+        "0.5.19",
+        "since 0.5.19 arguments are resolved later, in resolve_once(): the hook sees them unresolved",
+        "hook ServerArgs.resolve_once",
+        Level.WARNING,
+    ),
+    (
+        r"sglang\.srt\.managers\.[\w.]+\.run_(scheduler|detokenizer|data_parallel_controller)_process",
+        "0.5.11",
+        "plugins are loaded inside that function, after it was looked up: the hook never runs in the child, and Engine() cannot pickle it",
+        "hook a method of the class that it runs, such as Scheduler.__init__",
+        Level.ERROR,
+    ),
+    (
+        r"sglang\.srt\.server_args\.ServerArgs\.add_cli_args",
+        "0.5.11",
+        "`sglang serve --help` is printed before plugins load, so it does not show the new flags; from_cli_args drops their values",
+        "read the value in a hook on ServerArgs.from_cli_args",
+        Level.INFO,
+    ),
+)
+
+
+def never_fires(world: World, hook: Mapping[str, Any]) -> tuple[str, str, Level] | None:
+    """Return (what, hint, level) where this release is known never, or not everywhere, to run a hook on that target."""
+    name = str(hook["target"]).replace(":", ".", 1)
+    if hook["registry"] == "srt":
+        for pattern, since, words, hint, level in _PECULIAR:
+            if re.fullmatch(pattern, name) and numbers(world.release) >= numbers(since):
+                return words, hint, level
+        if re.match(r"sglang\.srt\.managers\.detokenizer_manager\.DetokenizerManager", name):
+            if hook["hook"]["kind"] == "class":
+                return (
+                    "the class is a default argument of run_detokenizer_process and is not replaced there",
+                    "hook its methods",
+                    Level.ERROR,
+                )
+            if numbers(world.release) < (0, 5, 22):
+                return "the detokenizer process loads no plugins before 0.5.22", "upgrade SGLang to 0.5.22", Level.ERROR
+        if ".data_parallel_controller.DataParallelController" in name and numbers(world.release) < (0, 5, 22):
+            return "the data-parallel controller loads no plugins before 0.5.22", "upgrade SGLang to 0.5.22", Level.ERROR
+        if name.startswith("sglang.multimodal_gen."):
+            return "diffusion workers apply hooks of the diffusion registry only", f"from {_DIFFUSION_API} import HookRegistry", Level.ERROR
+    elif name.startswith("sglang.srt.") and not name.startswith("sglang.srt.utils"):
+        words = "SRT processes apply hooks of SRT's registry only; this one patches SRT's code in diffusion processes"
+        return words, "from sglang.srt.plugins.hook_registry import HookRegistry", Level.WARNING
+    return None
+
+
+_DIFFUSION_API = "sglang.multimodal_gen.runtime.platforms.plugins"
