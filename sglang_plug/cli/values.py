@@ -52,14 +52,24 @@ def _releases(_prefix: str) -> Iterable[str]:
 
 
 def _targets(prefix: str) -> Iterable[str]:
-    """One level below what is typed; a name that has more below it ends in a dot."""
+    """One level below what is typed; a name with more below it ends in a dot, a class is offered both ways."""
     from sglang_plug.contract.catalogue import load, newest
+    from sglang_plug.contract.model import Kind
+    from sglang_plug.contract.nearness import child_names
 
-    above = prefix.rpartition(".")[0]
-    release = load(newest())
+    above, _, leaf = prefix.rpartition(".")
     if not above:
-        return ["sglang."]
-    return [f"{child.path}." if child.has_children else child.path for child in release.children(above)]
+        yield "sglang."
+        return
+    release = load(newest())
+    for name in child_names(release.lookup, above):
+        if not name.startswith(leaf) or (name.startswith("_") and not leaf):
+            continue
+        symbol = release.find(f"{above}.{name}")
+        if symbol is None or symbol.kind is not Kind.MODULE:
+            yield f"{above}.{name}"
+        if symbol is not None and symbol.kind in {Kind.MODULE, Kind.CLASS}:
+            yield f"{above}.{name}."
 
 
 def _methods(_prefix: str) -> Iterable[str]:
