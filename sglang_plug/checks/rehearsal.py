@@ -94,9 +94,7 @@ class Rehearsal:
                 plugins, plugins_to_load(rules, self._world.settings, self._candidates(plugins), platforms, None), strict=True
             ):
                 by_platform = choice.verdict == "skipped" and not rules.excludes_by_selector and not choice.why.startswith("not in")
-                if choice.verdict == "skipped" and not by_platform:
-                    entry.host, entry.skipped = False, choice.why
-                elif choice.verdict in {"refused", "shadowed"}:
+                if (choice.verdict == "skipped" and not by_platform) or choice.verdict in {"refused", "shadowed"}:
                     entry.host, entry.skipped = False, choice.why
         for entry in self._world.entries:
             asked = self._world.names and (entry.name in self._world.names or entry.dist in self._world.names)

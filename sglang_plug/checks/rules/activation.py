@@ -118,7 +118,7 @@ _CIRCULAR_HINT = (
 
 def _is_circular(error: Mapping[str, Any]) -> bool:
     texts = (error["message"], error["root"]["message"])
-    return any("partially initialized module 'sglang" in text or "circular import" in text and "sglang" in text for text in texts)
+    return any("partially initialized module 'sglang" in text or ("circular import" in text and "sglang" in text) for text in texts)
 
 
 def _raise_hint(world: World, entry: Entry, root: Mapping[str, Any]) -> str:

@@ -35,7 +35,7 @@ DEAD = {
     "supports_fp8": ("0.5.22", "nothing: no release ever called it"),
     "get_nsa_kv_pool_cls": ("0.5.13", "get_dsa_kv_pool_cls, or get_kv_pool_cls(*, kind) since 0.5.22"),
 }
-SERVED = {name: "get_kv_pool_cls(self, *, kind)" for name in ("get_mha_kv_pool_cls", "get_mla_kv_pool_cls", "get_dsa_kv_pool_cls")}
+SERVED = dict.fromkeys(("get_mha_kv_pool_cls", "get_mla_kv_pool_cls", "get_dsa_kv_pool_cls"), "get_kv_pool_cls(self, *, kind)")
 
 
 def _classes(world: World) -> Iterator[tuple[Entry, Mapping[str, Any]]]:

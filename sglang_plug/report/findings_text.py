@@ -1,0 +1,121 @@
+"""Findings as words for people: what was examined, then findings grouped by level, most severe first, each with its cause and a hint."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, NamedTuple
+
+from sglang_plug.checks.model import Finding, Level
+from sglang_plug.checks.table import rule
+from sglang_plug.report.escape import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from sglang_plug.checks.doctor import Report
+
+STYLES = {Level.ERROR: "bold red", Level.WARNING: "yellow", Level.INFO: "cyan"}
+TITLES = {Level.ERROR: "Errors", Level.WARNING: "Warnings", Level.INFO: "Notes"}
+MARKS = {"ok": "ok", "inactive": "inactive", "failed": "FAILED", "skipped": "skipped"}
+
+
+class Line(NamedTuple):
+    """One line of the answer and how it is dressed where the terminal can."""
+
+    text: str
+    style: str = ""
+
+
+def lines(report: Report, *, verbose: bool = False) -> Iterator[Line]:
+    """Yield the whole report, line by line; strangers' text is escaped."""
+    yield from _host(report)
+    yield from _entry_points(report)
+    for level in Level:
+        rows = [finding for finding in report.findings if finding.level is level]
+        if rows:
+            yield Line("")
+            yield Line(f"{TITLES[level]} ({len(rows)})", "bold")
+            for finding in rows:
+                yield from _finding(finding, verbose=verbose)
+    yield Line("")
+    yield _closing(report)
+
+
+def plain(rows: Iterable[Line]) -> str:
+    """Return lines as text without colours."""
+    return "".join(f"{row.text}\n" for row in rows)
+
+
+def write(rows: Iterable[Line]) -> None:
+    """Print lines to stdout, dressed where it is a terminal."""
+    from rich.text import Text
+
+    from sglang_plug.report.text import console
+
+    out = console()
+    for row in rows:
+        out.print(Text(row.text, style=row.style))
+
+
+def _host(report: Report) -> Iterator[Line]:
+    host = report.host
+    if "sglang" not in host:
+        return
+    sglang = host["sglang"]
+    if sglang["engine"] == "sglang":
+        found = f"SGLang {sglang['version']} at {sglang['origin']}"
+    else:
+        found = f"no SGLang; plugins tried on the stand-in, by the rules of {host['release']}"
+    yield Line(visible(f"{host['python']} (Python {host['version']}, prefix {host['prefix']}); {found}"), "dim")
+    for runtime, decision in host["platforms"].items():
+        if decision["outcome"] == "error":
+            yield Line(visible(f"{runtime}: no platform: {decision['error']}"), "red")
+        elif decision["outcome"] == "plugin":
+            yield Line(visible(f"{runtime}: platform '{decision['name']}' of {decision['dist']}"))
+        else:
+            yield Line(visible(f"{runtime}: built-in platform '{decision['name']}'"))
+
+
+def _entry_points(report: Report) -> Iterator[Line]:
+    rows = report.entry_points
+    if not rows:
+        if report.host.get("sglang"):
+            yield Line("no plugin is installed there")
+        return
+    yield Line("")
+    yield Line(f"Entry points ({len(rows)})", "bold")
+    for row in rows:
+        what = f"  {MARKS[row['outcome']]:<9}{row['kind']} {row['name']} = {row['value']}  [{row['dist']} {row['version']}]"
+        if row.get("hooks"):
+            what += f"  hooks: {row['hooks']['registered']} registered, {row['hooks']['applied']} applied"
+        if row["outcome"] == "skipped":
+            what += f"  ({row['why']})"
+        yield Line(visible(what), "red" if row["outcome"] == "failed" else "dim" if row["outcome"] == "skipped" else "")
+
+
+def _finding(finding: Finding, *, verbose: bool) -> Iterator[Line]:
+    yield Line(f"  {finding.level.value} {finding.code} {rule(finding.code).slug}", STYLES[finding.level])
+    yield Line(f"    {visible(finding.message)}")
+    if finding.cause:
+        for index, part in enumerate(finding.cause.splitlines() or [""]):
+            yield Line(f"    {'cause: ' if index == 0 else '       '}{visible(part)}")
+    if finding.location and finding.location.path not in (finding.cause or ""):
+        spot = f"{finding.location.path}:{finding.location.line}" if finding.location.line else finding.location.path
+        yield Line(f"    at: {visible(spot)}", "dim")
+    if finding.hint:
+        yield Line(f"    hint: {visible(finding.hint)}", "green")
+    if verbose and finding.data.get("traceback"):
+        yield Line(textwrap.indent(visible(finding.data["traceback"].rstrip(), keep_newlines=True), "    | "), "dim")
+
+
+def _closing(report: Report) -> Line:
+    counts = report.summary
+    told = [f"{counts[level.value]} {word}{'s' * (counts[level.value] != 1)}" for level, word in _WORDS if counts[level.value]]
+    seen = f"{counts['examined']} of {counts['entry_points']} entry points examined"
+    if not told:
+        return Line(f"nothing to report; {seen}", "green")
+    style = "bold red" if counts["error"] else "yellow" if counts["warning"] else "green"
+    return Line(f"{', '.join(told)}; {seen}. `sglang-plug explain CODE` says more about a finding.", style)
+
+
+_WORDS = ((Level.ERROR, "error"), (Level.WARNING, "warning"), (Level.INFO, "note"))
