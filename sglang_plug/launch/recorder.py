@@ -26,7 +26,7 @@ PLATFORMS = {"srt": "sglang.srt.platforms", "diffusion": "sglang.multimodal_gen.
 LOGGERS = ("sglang.srt.plugins", "sglang.srt.plugins.hook_registry", "sglang.multimodal_gen.runtime.platforms.plugins")
 
 # A hook's block of the counter file, in 64-bit words.
-COUNT, OWN, SPENT, LONGEST, FIRST, LAST, RAISED, RING = range(8)
+COUNT, DONE, OWN, SPENT, LONGEST, FIRST, LAST, RAISED, RING = range(9)
 EVENT_WORDS = 3  # begin, nanoseconds, thread
 EVENTS = 256
 BLOCK = RING + EVENTS * EVENT_WORDS
@@ -266,15 +266,20 @@ def counted(hook: Any, kind: str, block: Any) -> Any:
     """
     thread = threading.get_ident
 
+    def start() -> int:
+        begin = clock()
+        if block[COUNT] == 0:
+            block[FIRST] = begin
+        block[COUNT] += 1  # at the start: a loop that runs for ever has been called too
+        block[LAST] = begin
+        return begin
+
     def note(begin: int, own: int, spent: int, raised: bool) -> None:
-        number = block[COUNT]
-        block[COUNT] = number + 1
+        number = block[DONE]
+        block[DONE] = number + 1
         block[OWN] += own
         block[SPENT] += spent
         block[LONGEST] = max(block[LONGEST], own)
-        if number == 0:
-            block[FIRST] = begin
-        block[LAST] = begin
         if raised:
             block[RAISED] += 1
         event = RING + (number % EVENTS) * EVENT_WORDS
@@ -282,7 +287,7 @@ def counted(hook: Any, kind: str, block: Any) -> Any:
 
     @functools.wraps(hook)
     def plain(*args: Any, **kwargs: Any) -> Any:
-        begin, raised = clock(), True
+        begin, raised = start(), True
         try:
             result = hook(*args, **kwargs)
             raised = False
@@ -299,7 +304,7 @@ def counted(hook: Any, kind: str, block: Any) -> Any:
             last[:] = [original, _timed(original)]
         outer = getattr(_inner, "spent", 0)
         _inner.spent = 0
-        begin, raised = clock(), True
+        begin, raised = start(), True
         try:
             result = hook(last[1], *args, **kwargs)
             raised = False

@@ -44,7 +44,7 @@ class HookRecord:
         error, cause: why not, and the root of it.
         is_class: a replacement class; its use is not counted.
         counted: whether its calls were counted.
-        count, raised: calls, and how many of them raised.
+        count, done, raised: calls, how many of them have ended, and how many of these raised.
         own, spent, longest: nanoseconds outside the original, in all, and of the most expensive call.
         first, last: when, on the machine's monotonic clock.
         events: (begin, nanoseconds, thread) of the last calls.
@@ -61,6 +61,7 @@ class HookRecord:
     is_class: bool = False
     counted: bool = False
     count: int = 0
+    done: int = 0
     raised: int = 0
     own: int = 0
     spent: int = 0
@@ -72,7 +73,7 @@ class HookRecord:
     @property
     def mean(self) -> float | None:
         """Mean own cost of a call in seconds."""
-        return self.own / self.count / 1e9 if self.count else None
+        return self.own / self.done / 1e9 if self.done else None
 
 
 @dataclass(frozen=True)
@@ -252,13 +253,14 @@ def _with_counts(record: HookRecord, path: Path, word: int) -> HookRecord:
         words = memoryview(file.read(recorder.BLOCK * 8)).cast("Q")
     if len(words) < recorder.BLOCK:
         raise ValueError(f"{path.name} is shorter than its record says")
-    kept = min(words[recorder.COUNT], recorder.EVENTS)
+    kept = min(words[recorder.DONE], recorder.EVENTS)
     step = recorder.EVENT_WORDS
     events = [tuple(words[recorder.RING + i * step : recorder.RING + i * step + step]) for i in range(kept)]
     return replace(
         record,
         counted=True,
         count=words[recorder.COUNT],
+        done=words[recorder.DONE],
         raised=words[recorder.RAISED],
         own=words[recorder.OWN],
         spent=words[recorder.SPENT],
@@ -272,20 +274,28 @@ def _with_counts(record: HookRecord, path: Path, word: int) -> HookRecord:
 # -- judging -----------------------------------------------------------------------------------------------------------------------
 
 
+def identity(hook: HookRecord) -> tuple[str, str, str]:
+    """Return what is the same for one hook in all processes."""
+    return hook.target, hook.type, hook.hook
+
+
 def silent(recording: Recording) -> list[HookRecord]:
     """Return the hooks that fired in none of the processes in which they were applied, one of each."""
-    fired = {(h.target, h.type, h.hook) for h in _all(recording) if h.count}
-    seen: dict[tuple[str, str, str], HookRecord] = {}
-    for hook in _all(recording):
-        key = (hook.target, hook.type, hook.hook)
-        if hook.applied and hook.counted and key not in fired:
-            seen.setdefault(key, hook)
-    return list(seen.values())
+    fired = {identity(hook) for hook in _all(recording) if hook.count}
+    quiet = {identity(hook): hook for hook in _all(recording) if hook.applied and hook.counted}
+    return [hook for key, hook in quiet.items() if key not in fired]
 
 
 def failed(recording: Recording) -> list[tuple[ProcessRecord, HookRecord]]:
     """Return the hooks that could not be applied, with their process."""
     return [(process, hook) for process in recording.processes for hook in process.hooks if not hook.applied]
+
+
+def without_plugins(recording: Recording) -> list[tuple[str, int]]:
+    """Return title and pid of the engine's processes in which no plugin was loaded. Helpers of Python and of the shell do not count."""
+    recorded = {process.pid for process in recording.processes}
+    engine = [p for p in recording.launch.get("processes", ()) if p["title"].startswith(("sglang", "ray::"))]
+    return [(p["title"], p["pid"]) for p in engine if p["pid"] not in recorded]
 
 
 def _all(recording: Recording) -> Iterable[HookRecord]:

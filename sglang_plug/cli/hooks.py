@@ -1,0 +1,63 @@
+"""`sglang-plug hooks DIR`: did the hooks of a recorded launch arrive, and fire?"""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path  # noqa: TC003 - typer evaluates the annotations
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+class Format(StrEnum):
+    """How the recording is shown."""
+
+    TEXT = "text"
+    JSON = "json"
+    TRACE = "trace"
+
+
+@app.command()
+def hooks(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `serve --record DIR` wrote; the engine may still run.")],
+    *,
+    output_format: Annotated[
+        Format,
+        typer.Option("--format", help="text: a table; trace: Chrome trace JSON, for chrome://tracing or Perfetto."),
+    ] = Format.TEXT,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write here instead of to stdout (json, trace).")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Show hooks in the processes that never call them, too.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 as well when a hook never fired.")] = False,
+) -> None:
+    """Show which hooks were registered, applied and fired, in which process, how often and at what cost.
+
+    Cost is what a hook spends itself: an AROUND hook's does not hold the original. Exit status: 0, 1 when a hook or a plugin failed,
+    2 for a wrong command line.
+
+    Examples:
+
+      sglang-plug hooks /tmp/hooks
+
+      sglang-plug hooks /tmp/hooks --format trace -o trace.json
+
+      sglang-plug hooks /tmp/hooks --strict --format json
+    """
+    from sglang_plug.launch import recording
+    from sglang_plug.report import hooks as report
+
+    found = recording.read(folder)
+    if output_format is Format.TEXT:
+        report.print_table(found, everything=everything)
+    else:
+        facts = report.as_json(found) if output_format is Format.JSON else recording.chrome_trace(found)
+        text = json.dumps(facts, indent=None if output_format is Format.TRACE else 2) + "\n"
+        if output is None:
+            typer.echo(text, nl=False)
+        else:
+            output.write_text(text, encoding="utf-8")
+    bad = recording.failed(found) or any(process.plugins_failed for process in found.processes) or found.damaged
+    if bad or (strict and recording.silent(found)):
+        raise typer.Exit(1)
