@@ -16,9 +16,18 @@ def main() -> None:
         from sglang_plug.cli.values import offer
 
         raise SystemExit(offer(sys.argv[2:]))
+    looks = sys.argv[1:2] in (["resolve"], ["list"])
+    if looks:  # into another interpreter: let that start while we read the command line
+        from sglang_plug.probe import headstart
+
+        headstart.begin(sys.argv[1:])
     from sglang_plug.cli.app import run
 
-    raise SystemExit(run(sys.argv[1:]))
+    try:
+        raise SystemExit(run(sys.argv[1:]))
+    finally:
+        if looks:
+            headstart.discard()
 
 
 if __name__ == "__main__":

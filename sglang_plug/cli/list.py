@@ -54,11 +54,11 @@ def list_(
     Exit status: 0 the metadata could be read, 1 a file is so broken that SGLang cannot read any, 2 usage.
     """
     from sglang_plug.probe.environment import Environment
-    from sglang_plug.probe.parent import Probe
+    from sglang_plug.probe.headstart import FIRST, take
     from sglang_plug.report import inventory
 
-    with Probe(Environment.here(python)) as probe:
-        facts = probe.require({"op": "environment"})
+    with take(Environment.here(python)) as probe:
+        facts = probe.require(FIRST)
     rows = inventory.rows(facts, None if runtime is Runtime.ALL else runtime.value)
     for line in inventory.troubles(facts):
         typer.echo(line, err=True)

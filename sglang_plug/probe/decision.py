@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from sglang_plug.core import environ
 from sglang_plug.core.policy import NEWEST, policy
 from sglang_plug.core.resolution import Failure, Resolution, Step
+from sglang_plug.probe import headstart
 from sglang_plug.probe.inquiry import Decision, Inquiry, Limits
-from sglang_plug.probe.parent import Probe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -70,8 +70,8 @@ def survey(
 ) -> Survey:
     """Look, decide and return everything; see `decide` for the arguments and what is raised."""
     settings = environ.read(environment.env)
-    with Probe(environment) as probe:
-        facts = probe.require({"op": "environment"})
+    with headstart.take(environment) as probe:
+        facts = probe.require(headstart.FIRST)
         chosen, assumed = choose_release(facts["sglang"], release)
         inquiry = Inquiry(probe, facts, settings, chosen, limits or Limits())
         decisions = {runtime: inquiry.decide(runtime) for runtime in runtimes}

@@ -63,6 +63,7 @@ class Probe:
         self._errors = _scratch_file()
         self._buffer = b""
         self._ended: str | None = None
+        self._sent: Mapping[str, Any] | None = None
         command = [environment.python, "-X", "faulthandler", CHILD, str(far.fileno()), environment.launch]
         try:
             self._process = subprocess.Popen(
@@ -100,9 +101,9 @@ class Probe:
             ProbeError: the child answered, but with a failure of the probe's own.
         """
         started = time.monotonic()
-        if self._ended is None:
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                self._channel.sendall(json.dumps(request).encode("ascii") + b"\n")
+        if self._sent != request:
+            self.send(request)
+        self._sent = None
         line = None if self._ended is not None else self._read_line(started + timeout)
         seconds = time.monotonic() - started
         if line is None:
@@ -116,6 +117,13 @@ class Probe:
                 hint="this is a defect of sglang-plug; please report it",
             )
         return Reply(answer["reply"], seconds=seconds)
+
+    def send(self, request: Mapping[str, Any]) -> None:
+        """Send a request whose answer the next `ask` of the same request waits for."""
+        if self._ended is None:
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                self._channel.sendall(json.dumps(request).encode("ascii") + b"\n")
+        self._sent = request
 
     def require(self, request: Mapping[str, Any], *, timeout: float = START_LIMIT) -> Any:
         """Ask, and return the value alone.

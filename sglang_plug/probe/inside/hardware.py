@@ -7,9 +7,13 @@ import importlib.util
 import os
 import re
 import sys
-from typing import Any
 
 from . import isolation, metadata
+
+TYPE_CHECKING = False  # typing costs more to import than all of this file
+if TYPE_CHECKING:
+    from typing import Any
+
 
 TORCH_LIMIT = 120.0
 FIELD = re.compile(r"^(__version__|cuda|hip|xpu|musa)\b[^=]*=\s*(None|'[^']*'|\"[^\"]*\")", re.MULTILINE)

@@ -17,12 +17,15 @@ import signal
 import struct
 import sys
 import time
-from typing import IO, TYPE_CHECKING, Any, NoReturn
 
+TYPE_CHECKING = False  # typing costs more to import than all of this file
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import IO, Any, NoReturn
 
-Facts = dict[str, Any]
+    Facts = dict[str, Any]
+
+
 WATCHED: list[int] = []  # what to give up for when it hangs up: the descriptor of the socket to the tool
 ROOM = 8 << 20
 OUTPUT_HEAD = 32 << 10

@@ -6,13 +6,19 @@ parser, so that one broken file is a fact about that file and not the end of the
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import os
 import sys
-from typing import Any
 
-Row = dict[str, Any]
+from .distributions import Distribution, distributions
+
+TYPE_CHECKING = False  # typing costs more to import than all of this file
+if TYPE_CHECKING:
+    from typing import Any
+
+    Row = dict[str, Any]
+
+
 GROUPS = (
     "sglang.srt.platforms",
     "sglang.srt.plugins",
@@ -24,8 +30,7 @@ GROUPS = (
 
 def environment(request: dict[str, Any]) -> dict[str, Any]:
     """Return {"interpreter", "sglang", "entry_points", "distributions", "problems", "shadowed"}; see the functions below for each."""
-    found = _scan(detail=bool(request.get("detail")))
-    return {"interpreter": _interpreter(), "sglang": find_sglang(), **found}
+    return {"interpreter": _interpreter(), **_scan(detail=bool(request.get("detail")))}
 
 
 def _interpreter() -> dict[str, Any]:
@@ -41,30 +46,28 @@ def _interpreter() -> dict[str, Any]:
     }
 
 
-def find_sglang() -> dict[str, Any]:
+def find_sglang(metadata: str | None) -> dict[str, Any]:
     """Return {"kind": "installed" | "source" | "directory" | "absent", "version", "origin", "metadata"} without importing sglang.
 
     `installed` has code and metadata, `source` has code only, `directory` is a bare folder of that name (no installation at all).
+
+    Args:
+        metadata: the metadata folder of the distribution `sglang`, where there is one.
     """
     try:
         spec = importlib.util.find_spec("sglang")
     except (ImportError, ValueError):
         spec = None
-    version = metadata_path = None
-    try:
-        dist = importlib.metadata.distribution("sglang")
-        version, metadata_path = dist.version, str(getattr(dist, "_path", ""))
-    except Exception:
-        dist = None
+    version = Distribution(metadata, "sglang").identity()["version"] if metadata else None
     if spec is None:
-        return {"kind": "absent", "version": version, "origin": None, "metadata": metadata_path}
+        return {"kind": "absent", "version": version, "origin": None, "metadata": metadata}
     folders = [str(folder) for folder in spec.submodule_search_locations or ()]
     origin = spec.origin if spec.origin and spec.has_location else (folders[0] if folders else None)
     real = bool(spec.has_location) and any(os.path.isdir(os.path.join(folder, "srt")) for folder in folders)
     if not real:
-        return {"kind": "directory", "version": version, "origin": origin, "metadata": metadata_path}
-    kind = "installed" if metadata_path else "source"
-    return {"kind": kind, "version": version or _version_in_source(folders), "origin": origin, "metadata": metadata_path}
+        return {"kind": "directory", "version": version, "origin": origin, "metadata": metadata}
+    kind = "installed" if metadata else "source"
+    return {"kind": kind, "version": version or _version_in_source(folders), "origin": origin, "metadata": metadata}
 
 
 def _version_in_source(folders: list[str]) -> str | None:
@@ -102,55 +105,40 @@ def _scan(*, detail: bool) -> dict[str, Any]:
     problems: list[Row] = []
     shadowed: list[Row] = []
     relevant: list[Row] = []
-    seen: dict[str, Row] = {}
     backends: list[str] = []
-    for dist in importlib.metadata.distributions():
-        key = _key(dist, problems)
-        text, trouble = _entry_points_text(dist)
+    seen: dict[str, Row] = {}
+    for dist in distributions():
+        text, trouble = _decode(dist.read("entry_points.txt"))
         ours = "sgl" in text.lower()
-        if key in seen:
-            if ours or seen[key]["ours"]:
-                shadowed.append({**_identity(dist), "by": seen[key]["where"], "entries": _relevant(parse(text)[0])})
-            continue
-        seen[key] = {"ours": ours, "where": _where(dist)}
         rows, bad = parse(text)
+        if dist.key in seen:
+            if ours or seen[dist.key]["ours"]:
+                shadowed.append({**dist.identity(), "by": seen[dist.key]["where"], "entries": _relevant(rows)})
+            continue
+        seen[dist.key] = {"ours": ours, "where": dist.path}
         if trouble or bad:
-            whose = {"path": os.path.join(_where(dist), "entry_points.txt"), "dist": _identity(dist)["name"]}
+            whose = {"path": os.path.join(dist.path, "entry_points.txt"), "dist": dist.identity()["name"]}
             problems += [{**fact, **whose} for fact in trouble + bad]
         backends += [row["name"] for row in rows if row["group"] == "torch.backends"]
         rows = _relevant(rows)
         if rows:
-            identity = _identity(dist)
-            relevant.append({**identity, **(_details(dist) if detail else {})})
+            identity = dist.identity()
+            if identity["name"] is None:
+                problems.append(_nameless(dist.path))
+            relevant.append({**identity, **(_details(dist.path) if detail else {})})
             entries += [{**row, "dist": identity["name"], "version": identity["version"], "where": identity["where"]} for row in rows]
     _TORCH_BACKENDS.append(backends)
-    return {"entry_points": entries, "distributions": relevant, "problems": problems, "shadowed": shadowed, "scanned": len(seen)}
+    found = {"entry_points": entries, "distributions": relevant, "problems": problems, "shadowed": shadowed, "scanned": len(seen)}
+    return {**found, "sglang": find_sglang(seen.get("sglang", {}).get("where"))}
 
 
-def _key(dist: Any, problems: list[Row]) -> str:
-    """The name under which `importlib.metadata` de-duplicates."""
-    try:
-        return str(dist._normalized_name)
-    except Exception as exc:  # metadata without a name: the host fails on it as well, or takes None, by its version
-        problems.append(
-            {"kind": "nameless", "fatal": False, "line": None, "text": "", "why": repr(exc), "path": _where(dist), "dist": None}
-        )
-        return "nameless:" + _where(dist)
+def _nameless(path: str) -> Row:
+    why = "has entry points but no Name in its METADATA"
+    return {"kind": "nameless", "fatal": False, "line": None, "text": "", "why": why, "path": path, "dist": None}
 
 
-def _where(dist: Any) -> str:
-    return str(getattr(dist, "_path", "") or repr(dist))
-
-
-def _entry_points_text(dist: Any) -> tuple[str, list[Row]]:
-    """Return (text, problems) of a distribution's entry-point file."""
-    path = getattr(dist, "_path", None)
-    if path is None:
-        return dist.read_text("entry_points.txt") or "", []
-    try:
-        data = path.joinpath("entry_points.txt").read_bytes()
-    except (OSError, KeyError):
-        return "", []  # as the host: a missing or unreadable file is an empty one
+def _decode(data: bytes) -> tuple[str, list[Row]]:
+    """Return (text, problems) of an entry-point file."""
     try:
         return data.decode("utf-8"), []
     except UnicodeDecodeError as exc:
@@ -190,19 +178,13 @@ def _relevant(rows: list[Row]) -> list[Row]:
     return [row for row in rows if row["group"] in GROUPS or "sgl" in row["group"].lower()]
 
 
-def _identity(dist: Any) -> Row:
-    """Return {"name", "version", "where"}; a name that metadata does not give is None, as for the host."""
-    try:
-        metadata = dist.metadata
-        name, version = metadata["Name"], metadata["Version"]
-    except Exception:  # unreadable METADATA: the entry points are still there
-        name = version = None
-    return {"name": name, "version": version, "where": _where(dist)}
-
-
-def _details(dist: Any) -> Row:
+def _details(path: str) -> Row:
     """Facts that only doctor needs: {"editable", "url", "record", "missing", "pth", "installer", "requires"}."""
     import json
+    import pathlib
+    from importlib.metadata import PathDistribution
+
+    dist = PathDistribution(pathlib.Path(path))
 
     facts: Row = {
         "editable": False,

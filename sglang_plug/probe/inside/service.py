@@ -9,12 +9,14 @@ import os
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING, Any
 
 from . import isolation
 
+TYPE_CHECKING = False  # typing costs more to import than all of this file
 if TYPE_CHECKING:
     from types import FrameType
+    from typing import Any
+
 
 LINE = b"\n"
 HIGH = 128  # above the descriptors that a plugin closes or counts upon
