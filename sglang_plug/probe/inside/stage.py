@@ -218,22 +218,25 @@ class Watcher(MetaPathFinder):
         loader.exec_module = exec_module
 
     def _wrap(self, module: ModuleType, runtime: str) -> None:
-        original = getattr(module, "__getattr__", None)
-        if original is None:
-            return
+        """Give the module a class that meets each read of `current_platform`, however the module itself provides it."""
+        kind = type(module)
 
-        def wrapped(name: str) -> Any:
-            if name != "current_platform":
-                return original(name)
-            if self.touched is not None:
-                self.touched.append(_asker())
-                message = "current_platform was read by the plugin that is being activated to resolve it"
-                raise RuntimeError(message)
-            if runtime not in self.stage.resolving:
-                return self.stage.select(runtime, module, original)
-            return original(name)
+        def read(name: str) -> Any:
+            return kind.__getattribute__(module, name)
 
-        module.__getattr__ = wrapped  # type: ignore[method-assign]
+        def getattribute(this: ModuleType, name: str) -> Any:
+            return self._met(runtime, this, read) if name == "current_platform" else kind.__getattribute__(this, name)
+
+        module.__class__ = type("Watched", (kind,), {"__getattribute__": getattribute})
+
+    def _met(self, runtime: str, module: ModuleType, read: Callable[[str], Any]) -> Any:
+        if self.touched is not None:
+            self.touched.append(_asker())
+            message = "current_platform was read by the plugin that is being activated to resolve it"
+            raise RuntimeError(message)
+        if runtime not in self.stage.resolving:
+            return self.stage.select(runtime, module, read)
+        return read("current_platform")
 
 
 def _too_slow(number: int, frame: Any) -> None:
