@@ -61,6 +61,8 @@ def ending(facts: Mapping[str, Any]) -> ErrorFacts:
         name, words = ended["name"], f"{doing} crashed the process ({ended['name']})"
     elif kind == "exit":
         name, words = "SystemExit", f"{doing} ended the process (exit status {ended['code']})"
+    elif kind == "too_large":
+        name, words = "OverflowError", f"{doing} answered with {ended['bytes']} bytes"
     else:
         name, words = "ProcessLookupError", f"{doing} was lost ({kind})"
     stack = ended.get("stack") or []

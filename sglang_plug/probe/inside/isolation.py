@@ -51,7 +51,7 @@ def isolated(task: Callable[[], Any], timeout: float, memory: int | None = None)
         memory: bytes of data it may allocate.
 
     Returns:
-        {"value", "ended": {"kind": "ok" | "exit" | "signal" | "timeout", …, "stack"}, "output": {"bytes", "head"},
+        {"value", "ended": {"kind": "ok" | "exit" | "signal" | "timeout" | "too_large", …, "stack"}, "output": {"bytes", "head"},
         "leftovers": [{"pid", "command"}], "seconds"}.
     """
     room = mmap.mmap(-1, ROOM)
@@ -72,6 +72,8 @@ def isolated(task: Callable[[], Any], timeout: float, memory: int | None = None)
     leftovers = end_descendants(pid)
     value = _read_answer(room)
     ended = _explain(status, timed_out=timed_out, timeout=timeout, answered=value is not None)
+    if isinstance(value, dict) and "too_large" in value:
+        value, ended = None, {"kind": "too_large", "bytes": value["too_large"]}
     if ended["kind"] != "ok":
         dump.seek(0)
         ended["stack"] = read_stack(dump.read(1 << 16).decode("utf-8", "replace"))
@@ -230,13 +232,13 @@ def end_descendants(group: int | None = None) -> list[Facts]:
     if not _has_children():
         return leftovers
     if group is not None:
-        members = [pid for pid, _, session in _processes() if session == group]
+        members = [pid for pid, _, session, dead in _processes() if session == group and not dead]
         leftovers += [{"pid": pid, "command": _command(pid)} for pid in members]
         _kill_session(group)
     for _ in range(100):  # a tree is cut from the top: each kill hands us the next level
-        children = [pid for pid, parent, _ in _processes() if parent == os.getpid()]
-        for pid in children:
-            if all(pid != known["pid"] for known in leftovers):
+        children = [(pid, dead) for pid, parent, _, dead in _processes() if parent == os.getpid()]
+        for pid, dead in children:
+            if not dead and all(pid != known["pid"] for known in leftovers):
                 leftovers.append({"pid": pid, "command": _command(pid)})
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -257,8 +259,8 @@ def _has_children() -> bool:
     return True
 
 
-def _processes() -> Iterator[tuple[int, int, int]]:
-    """Yield (pid, parent, session) of every process that can be seen (Linux; nothing elsewhere)."""
+def _processes() -> Iterator[tuple[int, int, int, bool]]:
+    """Yield (pid, parent, session, whether it is dead and unburied) of every process that can be seen (Linux; nothing elsewhere)."""
     try:
         names = os.listdir("/proc")
     except OSError:
@@ -270,8 +272,7 @@ def _processes() -> Iterator[tuple[int, int, int]]:
                     fields = file.read().rsplit(")", 1)[1].split()
             except (OSError, IndexError):
                 continue
-            if fields[0] != "Z":
-                yield int(name), int(fields[1]), int(fields[3])
+            yield int(name), int(fields[1]), int(fields[3]), fields[0] == "Z"
 
 
 def _command(pid: int) -> str:

@@ -193,6 +193,7 @@ def _details(path: str) -> Row:
         "missing": [],
         "pth": [],
         "requires": [],
+        "installed": {},
         "requires_python": None,
         "top_level": [],
     }
@@ -205,6 +206,7 @@ def _details(path: str) -> Row:
     facts["record"] = bool(dist.read_text("RECORD"))
     facts["top_level"] = (dist.read_text("top_level.txt") or "").split()
     facts["requires"] = list(dist.requires or ())
+    facts["installed"] = _versions(facts["requires"])
     facts["requires_python"] = dist.metadata["Requires-Python"]
     for file in (dist.files or ()) if facts["record"] else ():
         path = str(dist.locate_file(file))
@@ -213,6 +215,22 @@ def _details(path: str) -> Row:
         if path.endswith(".py") and not os.path.exists(path) and len(facts["missing"]) < 20:
             facts["missing"].append(path)
     return facts
+
+
+def _versions(requires: list[str]) -> dict[str, str]:
+    """Return the installed versions of what is required and often a vendor's own build."""
+    import re
+
+    found = {}
+    for text in requires:
+        match = re.match(r"[A-Za-z0-9._-]+", text)
+        name = re.sub(r"[-_.]+", "-", match.group()).lower() if match else ""
+        if name in ("torch", "torchvision", "torchaudio", "numpy", "triton", "sgl-kernel"):
+            try:
+                found[name] = importlib.metadata.version(name)
+            except importlib.metadata.PackageNotFoundError:
+                continue
+    return found
 
 
 def _code_lines(path: str) -> list[str]:
