@@ -11,7 +11,7 @@ from typing import Final
 
 from sglang_plug.errors import ScaffoldError
 
-MAX_NAME: Final = 64
+MAX_NAME: Final = 40
 RESERVED_BY_DIFFUSION: Final = frozenset({"cpu", "cuda", "rocm", "xpu", "mps", "npu", "musa"})  # S4.1
 SHADOWED: Final = {
     "SGLang": {"sglang", "sglang_plug", "sgl_kernel", "sglang_router", "sgl_diffusion"},
@@ -98,7 +98,7 @@ def _reason_against(text: str) -> str | None:
     if not text.strip():
         return "it is empty"
     if len(text) > MAX_NAME:
-        return f"it is {len(text)} characters long; file systems and indexes want at most {MAX_NAME}"
+        return f"it is {len(text)} characters long; beyond {MAX_NAME}, class names and import lines no longer fit a line"
     if "/" in text or "\\" in text:
         return "it holds a path separator; the folder is chosen with --output"
     if not text.isascii():

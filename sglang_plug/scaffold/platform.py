@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from sglang_plug.contract import catalogue
+from sglang_plug.core.policy import policy
 from sglang_plug.errors import ScaffoldError
 from sglang_plug.scaffold.answers import PlatformAnswers, version_key
 from sglang_plug.scaffold.render import render
@@ -36,7 +37,7 @@ def values(answers: PlatformAnswers) -> dict[str, Any]:
     status: dict[str, Mapping[str, str]] = {}
     for runtime in (runtime for runtime, on in wanted.items() if on):
         contract = release.platform_contract(runtime)
-        if contract is None:
+        if contract is None or not _takes(runtime, answers.release):
             first = _first_with(runtime)
             raise ScaffoldError(
                 f"this release takes no {runtime} platforms",
@@ -61,5 +62,10 @@ def values(answers: PlatformAnswers) -> dict[str, Any]:
     }
 
 
+def _takes(runtime: str, release: str) -> bool:
+    """Tell whether the release reads entry points of platforms for the runtime."""
+    return policy(runtime, release).platform_group is not None
+
+
 def _first_with(runtime: str) -> str:
-    return next(release for release in catalogue.releases() if catalogue.load(release).platform_contract(runtime) is not None)
+    return next(release for release in catalogue.releases() if _takes(runtime, release))

@@ -14,12 +14,16 @@ def activate() -> str | None:
 
     The colon form lets SGLang report the true cause when the class cannot be imported.
     """
-    return "{{ cookiecutter.package }}.platform:{{ cookiecutter.prefix }}Platform" if hardware.available() else None
+    if not hardware.available():
+        return None
+    return "{{ cookiecutter.package }}.platform:{{ cookiecutter.prefix }}Platform"
 {% endif %}
 {% if cookiecutter.diffusion %}
 
 
 def activate_diffusion() -> str | None:
     """Return the diffusion platform class where the device is present, else None."""
-    return "{{ cookiecutter.package }}.diffusion_platform:{{ cookiecutter.prefix }}DiffusionPlatform" if hardware.available() else None
+    if not hardware.available():
+        return None
+    return "{{ cookiecutter.package }}.diffusion_platform:{{ cookiecutter.prefix }}DiffusionPlatform"
 {% endif %}
