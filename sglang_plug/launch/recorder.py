@@ -14,6 +14,7 @@ import json
 import logging
 import mmap
 import os
+import re
 import sys
 import threading
 import time
@@ -63,8 +64,35 @@ def _watch(runtime: str) -> None:
     folder = os.environ.get(FOLDER)
     if folder and runtime not in _records:
         record = _records[runtime] = Record(runtime, folder, counting=os.environ.get(COUNTING) == "1")
-        record.listen()
         record.stand_before_application()
+
+
+class Ear(logging.Handler):
+    """Takes down what the loaders report as failed, which they swallow otherwise; the message's arguments name the subject.
+
+    It listens as soon as this module is imported: all plugins are imported before the first callback runs.
+
+    Attributes:
+        targets: target -> why its hooks were not applied.
+        plugins: by runtime, plugin -> why it failed.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.targets: dict[str, dict[str, Any]] = {}
+        self.plugins: dict[str, dict[str, dict[str, Any]]] = {runtime: {} for runtime in REGISTRIES}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not record.exc_info or record.exc_info[1] is None or not isinstance(record.args, tuple) or not record.args:
+            return
+        subject, message = str(record.args[0]), str(record.msg)
+        facts = describe(record.exc_info[1], subject)
+        if "hooks to" in message:
+            self.targets[subject] = facts
+        else:
+            runtime = "diffusion" if "multimodal_gen" in record.name else "srt"
+            phase = "load" if "load" in message else "call"
+            self.plugins[runtime][subject] = {"plugin": subject, "phase": phase, **facts}
 
 
 class Record:
@@ -75,17 +103,9 @@ class Record:
         self.role, self.rank = _who()
         self.registry = importlib.import_module(REGISTRIES[runtime]).HookRegistry
         self.hooks: list[dict[str, Any]] = []
-        self.failures: dict[str, dict[str, Any]] = {}  # of targets
-        self.plugins: dict[str, dict[str, Any]] = {}  # plugins that failed
         self.stem = f"{self.role.replace(' ', '-')}-{os.getpid()}-{runtime}"
         self._counters: Counters | None = None
         self._broken = False
-
-    def listen(self) -> None:
-        """Hear what the loaders log about failures: they swallow them otherwise."""
-        ear = _Ear(self)
-        for name in LOGGERS:
-            logging.getLogger(name).addHandler(ear)
 
     def stand_before_application(self) -> None:
         """Have every application of hooks counted and written down. The registry's own method does the work."""
@@ -133,7 +153,7 @@ class Record:
         for entry in self.hooks:
             target = entry["target"]
             entry["applied"] = target in patched or target.replace(":", ".", 1) in patched
-            entry["failure"] = None if entry["applied"] else self.failures.get(target) or self.failures.get(target.replace(":", ".", 1))
+            entry["failure"] = None if entry["applied"] else ear.targets.get(target) or ear.targets.get(target.replace(":", ".", 1))
         self._write()
 
     def _slot(self) -> tuple[Any, dict[str, Any]] | None:
@@ -161,7 +181,7 @@ class Record:
             "platform": platform(self.runtime),
             "clock": clock(),
             "time": time.time(),
-            "plugins_failed": list(self.plugins.values()),
+            "plugins_failed": list(ear.plugins[self.runtime].values()),
             "hooks": [{key: value for key, value in entry.items() if key != "id"} for entry in self.hooks],
         }
         path = os.path.join(self.folder, self.stem + ".json")
@@ -175,25 +195,6 @@ class Record:
     def _give_up(self, exc: OSError) -> None:
         self._broken = True
         sys.stderr.write(f"sglang-plug: recording ends in this process ({self.role}, pid {os.getpid()}): {exc}. The engine goes on.\n")
-
-
-class _Ear(logging.Handler):
-    """Takes down what the loaders report as failed; the message's arguments name the subject."""
-
-    def __init__(self, record: Record) -> None:
-        super().__init__(logging.ERROR)
-        self._record = record
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if not record.exc_info or record.exc_info[1] is None or not isinstance(record.args, tuple) or not record.args:
-            return
-        subject = str(record.args[0])
-        facts = describe(record.exc_info[1], subject)
-        if "hooks to" in str(record.msg):
-            self._record.failures[subject] = facts
-        else:
-            phase = "load" if "load" in str(record.msg) else "call"
-            self._record.plugins[subject] = {"plugin": subject, "phase": phase, **facts}
 
 
 def describe(error: BaseException, target: str) -> dict[str, Any]:
@@ -379,7 +380,7 @@ def platform(runtime: str) -> dict[str, Any] | None:
 
 
 def _who() -> tuple[str, dict[str, int]]:
-    """Return this process's role and ranks, read off the function that it was started with."""
+    """Return this process's role and ranks: from the function that it was started with, else from its own name (`scheduler_TP0`)."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         role = ENTRANCES.get(frame.f_code.co_name)
@@ -387,4 +388,12 @@ def _who() -> tuple[str, dict[str, int]]:
             ranks = {name: frame.f_locals[name] for name in RANKS if isinstance(frame.f_locals.get(name), int)}
             return role, ranks
         frame = frame.f_back
-    return "main", {}
+    process = sys.modules.get("multiprocessing.process")
+    name = "MainProcess" if process is None else process.current_process().name
+    ranks = {f"{kind.lower()}_rank": int(number) for kind, number in re.findall(r"(DP|PP|TP)(\d+)", name)}
+    return ("main" if name == "MainProcess" else re.split(r"_(?:DP|PP|TP)\d", name)[0]), ranks
+
+
+ear = Ear()
+for _name in LOGGERS if os.environ.get(FOLDER) else ():
+    logging.getLogger(_name).addHandler(ear)

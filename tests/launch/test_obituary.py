@@ -1,0 +1,98 @@
+"""Logs as real engines wrote them, and what is read from them."""
+
+from __future__ import annotations
+
+import pytest
+
+from sglang_plug.launch.obituary import MEANINGS, Listener
+
+NUMA = """\
+[2026-01-01 10:00:00 TP1] Scheduler hit an exception: Traceback (most recent call last):
+  File "/e/sglang/srt/managers/scheduler.py", line 6355, in run_scheduler_process
+    scheduler = Scheduler(
+  File "/e/sglang/srt/utils/numa_utils.py", line 463, in init_threads_binding
+    assert world_size <= n_numa_node, (
+AssertionError: SGLANG_CPU_OMP_THREADS_BIND is not set, in this case, the total number of ranks (...)
+
+[2026-01-01 10:00:00] Received sigquit from a child process. It usually means the child failed.
+"""
+CHAINED = """\
+Traceback (most recent call last):
+  File "/e/a.py", line 1, in <module>
+    import vendor
+ModuleNotFoundError: No module named 'vendor_rt'
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "/e/sglang/srt/utils/common.py", line 1122, in get_device
+    raise RuntimeError("No accelerator (CUDA, XPU, HPU, NPU, MUSA, MPS) or platform plugin is available.")
+RuntimeError: No accelerator (CUDA, XPU, HPU, NPU, MUSA, MPS) or platform plugin is available.
+"""
+TWO = CHAINED + "[2026-01-01 10:00:01] later\nTraceback (most recent call last):\n  File x\nKeyError: 'second'\n"
+DETOKENIZER = """\
+[2026-01-01 10:00:00] DetokenizerManager hit an exception: Traceback (most recent call last):
+  File "/e/sglang/srt/managers/detokenizer_manager.py", line 560, in run_detokenizer_process
+    manager.event_loop()
+ZeroDivisionError: division by zero
+"""
+
+
+def obituary(log: str, status: int = 1):
+    listener = Listener()
+    for line in log.splitlines():
+        if line.strip():
+            listener.hear(line)
+    return listener.write(status, "weights loaded")
+
+
+def test_process_error_and_meaning_of_a_known_end():
+    found = obituary(NUMA, -9)
+    assert found.process == "scheduler TP1"
+    assert found.error.startswith("AssertionError: SGLANG_CPU_OMP_THREADS_BIND is not set")
+    assert "SGLANG_CPU_OMP_THREADS_BIND='0|1'" in found.hint
+    assert found.ended == "signal SIGKILL, after: weights loaded"
+
+
+@pytest.mark.parametrize("log", [CHAINED, TWO])
+def test_the_first_traceback_counts_and_its_last_exception(log):
+    found = obituary(log)
+    assert found.error == "RuntimeError: No accelerator (CUDA, XPU, HPU, NPU, MUSA, MPS) or platform plugin is available."
+    assert "get_device" in found.hint
+
+
+def test_the_detokenizer_is_named():
+    found = obituary(DETOKENIZER)
+    assert (found.process, found.error, found.meaning) == ("detokenizer", "ZeroDivisionError: division by zero", None)
+
+
+def test_a_silent_death():
+    found = obituary("Loading", 3)
+    assert (found.error, found.process, found.meaning) == (None, None, None)
+    assert found.tail == ("Loading",)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "RuntimeError: No accelerator (CUDA, XPU) or platform plugin is available.",
+        "AttributeError: 'torch.device' object has no attribute 'split'",
+        "_pickle.PicklingError: Can't pickle <function run_scheduler_process at 0x7f>: it's not the same object",
+        "OSError: [Errno 98] Address already in use",
+        "RuntimeError: Expected one of cpu, cuda, ipu, xpu device type at start of device string: mydev",
+        "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'",
+        "OSError: [Errno 28] No space left on device",
+        "ImportError: cannot import name 'current_platform' from 'sglang.srt.platforms' (unknown location)",
+        "RuntimeError: SGLANG_PLATFORM='x' not found in discovered platform plugins (available: none).",
+        "safetensors_rust.SafetensorError: Error while deserializing header: HeaderTooLarge",
+    ],
+)
+def test_every_known_error_is_explained(line):
+    found = obituary("Traceback (most recent call last):\n  File x\n" + line)
+    assert found.error == line
+    assert found.meaning
+    assert found.hint
+
+
+def test_each_meaning_says_what_to_do():
+    assert all(meaning.means and meaning.hint for meaning in MEANINGS)
