@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -60,6 +61,10 @@ class ModelRunner:
                 current_platform.set_device(device)
             except NotImplementedError:
                 logger.debug("%r does not override set_device", current_platform)
+        if device.type == "cpu" and "OMP_NUM_THREADS" not in os.environ:
+            # Small matrices lose more by handing work to threads than the threads gain.
+            share = (os.cpu_count() or 1) // self.server_args.tp_size
+            torch.set_num_threads(max(1, share) if self.model_config.hidden_size >= 1024 else 1)
         return device
 
     def load_model(self) -> None:

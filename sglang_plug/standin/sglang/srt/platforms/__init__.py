@@ -59,7 +59,12 @@ def _enumerate(group: str) -> Iterable[Any]:
 
 
 def _detect(name: str) -> Detection:
-    present = bool(globals()[f"_is_{name}_available"]())
+    try:
+        present = bool(globals()[f"_is_{name}_available"]())
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        return Detection(False, "torch is not installed")
     return Detection(present, f"{name} is {'there' if present else 'not there'}")
 
 

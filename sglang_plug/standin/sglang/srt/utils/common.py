@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from typing import TYPE_CHECKING, Any
 
@@ -68,16 +69,13 @@ def is_pin_memory_available(device: Any = None) -> bool:
 
 
 def get_available_gpu_memory(device_id: int = 0) -> tuple[int, int] | None:
-    """Return free and total bytes of the device: as told directly, else total less usage; None where the platform tells neither."""
-    try:
-        return current_platform.get_available_memory(device_id)
-    except NotImplementedError:
-        pass
-    try:
+    """Return free and total bytes: total less usage, as SGLang does, else as told directly; None where the platform tells neither."""
+    with contextlib.suppress(NotImplementedError):
         total = current_platform.get_device_total_memory(device_id)
         return int(total - current_platform.get_current_memory_usage()), int(total)
-    except NotImplementedError:
-        return None
+    with contextlib.suppress(NotImplementedError):
+        return current_platform.get_available_memory(device_id)
+    return None
 
 
 def get_device_name(device_id: int = 0) -> str:
@@ -86,6 +84,9 @@ def get_device_name(device_id: int = 0) -> str:
         return current_platform.get_device_name(device_id)
     except NotImplementedError:
         return current_platform.device_name
+
+
+_IDENTITIES = (is_cuda, is_hip, is_cpu, is_xpu, is_npu, is_musa, is_tpu, is_mps, is_sail, is_cuda_alike)
 
 
 def describe_platform(device_id: int = 0) -> dict[str, Any]:
@@ -103,9 +104,11 @@ def describe_platform(device_id: int = 0) -> dict[str, Any]:
         "device_name": get_device_name(device_id),
         "device_uuid": ask(lambda: current_platform.get_device_uuid(device_id)),
         "device_capability": ask(lambda: current_platform.get_device_capability(device_id)),
-        "cpu_architecture": current_platform.get_cpu_architecture().name,
+        "available_memory": ask(lambda: current_platform.get_available_memory(device_id)),
+        "memory_in_use": ask(current_platform.get_current_memory_usage),
+        "cpu_architecture": current_platform.cpu_arch.name,
         "out_of_tree": current_platform.is_out_of_tree(),
-        "cuda_alike": is_cuda_alike(),
+        "acts_as": [is_so.__name__.removeprefix("is_") for is_so in _IDENTITIES if is_so()],
         "dispatch_key": current_platform.get_dispatch_key_name(),
     }
 
