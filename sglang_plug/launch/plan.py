@@ -69,7 +69,7 @@ def make(
         changes["PYTHONPATH"] = standin.environment({"PYTHONPATH": environment.env.get("PYTHONPATH", "")})["PYTHONPATH"]
     changes = {name: value for name, value in changes.items() if environment.env.get(name) != value}
     tail = arguments.tokens
-    if runtime != "auto" and arguments.text("kind") is None and engine == "sglang":
+    if runtime != "auto" and arguments.text("kind") is None:
         tail = (*tail, "--model-type", {"srt": "llm"}.get(chosen, chosen))
     return Plan(
         engine, release, chosen, environment.with_variables(changes), (*program(environment.python, engine), *tail), changes, arguments

@@ -23,7 +23,8 @@ __all__ = ["SchedulerProcessSpec", "ServerArgsPayload", "bootstrap_http_server_p
 _RUN_SCHEDULER = "sglang.multimodal_gen.runtime.managers.gpu_worker:run_scheduler_process"
 _RUN_HTTP_SERVER = "sglang.multimodal_gen.runtime.launch_server:launch_http_server_only"
 _PREFIX = "sglang.multimodal_gen."
-_NAMESPACES = ("sglang.multimodal_gen.runtime", "sglang.multimodal_gen.runtime.managers")
+#: Packages that import nothing themselves.
+_NAMESPACES = tuple(f"sglang.multimodal_gen.runtime{inner}" for inner in ("", ".managers", ".entrypoints", ".entrypoints.cli"))
 #: What a script's module scope may import: all of it is import-safe.
 _PRE_ACTIVATION_MODULES = (
     "sglang.multimodal_gen.envs",

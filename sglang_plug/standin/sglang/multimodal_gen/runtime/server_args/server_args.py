@@ -38,7 +38,7 @@ class ServerArgs:
         ValueError: an argument is wrong, or the model does not fit the device, with the argument's name.
     """
 
-    model_path: str = _option("", f"a model folder in diffusers' layout, or {BUILTIN_MODEL} for the stand-in's own")
+    model_path: str = _option(BUILTIN_MODEL, f"a model folder in diffusers' layout, or {BUILTIN_MODEL} for the stand-in's own")
     model_id: str | None = _option(None, "accepted for SGLang's sake; the stand-in reads the model's class from its folder")
     served_model_name: str | None = _option(None, "the name that /v1/models shows; default: the model path")
     host: str = _option("127.0.0.1", "where the HTTP server listens")
