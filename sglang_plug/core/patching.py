@@ -88,19 +88,21 @@ class Session(View):
         """Bring every binding of every module up to date, in one walk."""
         if not self._waiting:
             return
-        ids = self._waiting.keys()
+        ids = set(self._waiting)
         for module in list(sys.modules.values()):
             try:
                 if not isinstance(module, types.ModuleType):
                     continue
-                names = vars(module)
-                values = list(names.values())
+                names = vars(module).copy()
             except Exception as error:  # noqa: BLE001 -- anything may stand in sys.modules; the others must still be reached
                 _log.debug("passing over %s in sys.modules: %s", type(module), error)
                 continue
-            if not ids.isdisjoint(map(id, values)):
-                for name, value in list(names.items()):
-                    if id(value) in ids:
+            # Nearly all of the time is spent on these two lines, which run in C.
+            held = list(map(id, names.values()))
+            found = ids.intersection(held)
+            if found:
+                for identity, (name, value) in zip(held, names.items()):  # noqa: B905 -- as long as each other
+                    if identity in found:
                         self._update(module, name, value)
         self._waiting = {}
 

@@ -62,6 +62,10 @@ def worlds(runtime: str) -> list[dict[str, Any]]:
         env = {VARIABLE[runtime]: selector, environ.PLUGINS: allowed}
         kept = {name: value for name, value in env.items() if value is not None}
         made.append({"installed": installed, "env": kept, "present": present})
+    # Every set of devices, so that the order of any two fallbacks shows.
+    devices = sorted({name for present in PRESENT for name in present})
+    for count in range(len(devices) + 1):
+        made += [{"installed": (), "env": {}, "present": some} for some in itertools.combinations(devices, count)]
     return made
 
 
