@@ -8,6 +8,7 @@ from sglang_plug.checks.model import Level, Location
 from sglang_plug.checks.rules.activation import judge_return
 from sglang_plug.checks.signatures import call_gap
 from sglang_plug.checks.world import Entry, World, cause_of, find, names, place
+from sglang_plug.probe.decision import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -210,7 +211,7 @@ def method_missing(world: World) -> Iterator[Finding]:
             member = contract.members.get(name) if contract is not None else None
             needed = name in NEEDED[entry.runtime]
             refuses = (member.raises if member is not None else facts["base_members"][name].get("refuses")) or needed
-            if name in mine or not refuses or (member is not None and not member.called):
+            if name in mine or not refuses or (member is not None and not member.called) or (member is None and contract is not None):
                 continue
             (missing if needed else optional).append((name, member.uses if member is not None else 0))
         for name, uses in missing:
@@ -243,11 +244,9 @@ def dead_override(world: World) -> Iterator[Finding]:
     """SP408, SP413: the name is a name of older releases."""
     for entry, facts in _classes(world):
         for name, member in facts["members"].items():
-            if name in facts["base_members"]:
-                continue
             location = Location(member["file"], member["line"]) if member.get("file") else _class_place(facts)
             target = f"{facts['qualname']}.{name}"
-            if name in SERVED:
+            if name in SERVED and numbers(world.release) >= (0, 5, 22):
                 yield find(
                     "SP413",
                     entry.subject(target=target),
@@ -255,7 +254,7 @@ def dead_override(world: World) -> Iterator[Finding]:
                     hint=f"since 0.5.22: {SERVED[name]}",
                     location=location,
                 )
-            elif name in DEAD:
+            elif name in DEAD and numbers(world.release) >= numbers(DEAD[name][0]):
                 since, instead = DEAD[name]
                 yield find(
                     "SP408",
@@ -343,7 +342,7 @@ def _a(kind: str) -> str:
 def shadowed_mixin(world: World) -> Iterator[Finding]:
     """SP411: `class P(SRTPlatform, MyMixin)` takes the base's own methods first."""
     for entry, facts in _classes(world):
-        lost = [row for row in facts["shadowed"] if row["name"] not in {"_enum"} or True]
+        lost = facts["shadowed"]
         if lost:
             owners = sorted({row["owner"] for row in lost})
             yield find(

@@ -95,6 +95,7 @@ def partial_registration(world: World) -> Iterator[Finding]:
                 f"({names([hook['target'] for hook in entry.hooks], 3)}): "
                 + ("SGLang applies them all the same" if kept else "diffusion drops them"),
                 hint="check everything first, then register",
+                level=None if kept else Level.INFO,
             )
 
 

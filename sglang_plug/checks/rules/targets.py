@@ -259,7 +259,8 @@ def recursion(world: World) -> Iterator[Finding]:
 def stale_binding(world: World) -> Iterator[Finding]:
     """SP523: containers, defaults, partials and class attributes keep the original."""
     for entry, hook, target in _met(world):
-        held = [name for name in target.get("stale") or [] if not name.startswith(f"{entry.module.partition('.')[0]}.")]
+        own = (f"{entry.module.partition('.')[0]}.", f"{target.get('inherited_from') or ' '}.")
+        held = [name for name in target.get("stale") or [] if not name.startswith(own)]
         if held and target.get("patched"):
             yield find(
                 "SP523",

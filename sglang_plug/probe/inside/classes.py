@@ -83,13 +83,15 @@ def is_host(kind: type) -> bool:
 
 
 def members_of(cls: type) -> dict[str, Any]:
-    """Return the members that classes outside SGLang define: name -> {"owner", "kind", "signature", "parameters", "line"}."""
+    """Return the members in force that classes outside SGLang define: name -> {"owner", "kind", "signature", "parameters", "line"}."""
     found: dict[str, Any] = {}
+    hidden: set[str] = set()
     for kind in cls.__mro__:
         if is_host(kind):
+            hidden.update(vars(kind))
             continue
         for name, raw in vars(kind).items():
-            if name not in found and name not in _QUIET:
+            if name not in found and name not in hidden and name not in _QUIET:
                 found[name] = member(name, raw, kind)
     return found
 

@@ -27,6 +27,49 @@ def flush() -> None:
         ctypes.CDLL(None).fflush(None)
 
 
+class Setters:
+    """Notes who changes environment variables from now on: the innermost frame outside the standard library and this folder."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, dict[str, Any]] = {}
+        kind: Any = type(os.environ)
+        put, drop = kind.__setitem__, kind.__delitem__
+
+        def setitem(this: Any, key: Any, value: Any) -> None:
+            self._note(key)
+            put(this, key, value)
+
+        def delitem(this: Any, key: Any) -> None:
+            self._note(key)
+            drop(this, key)
+
+        kind.__setitem__, kind.__delitem__ = setitem, delitem
+
+    def _note(self, key: Any) -> None:
+        here, stdlib = os.path.dirname(os.path.abspath(__file__)), os.path.dirname(os.__file__) + os.sep
+        frame: Any = sys._getframe(2)
+        while frame is not None:
+            name = frame.f_code.co_filename
+            library = name.startswith(stdlib) and "-packages" not in name
+            if not (name.startswith(("<frozen", here)) or library):
+                self.seen[str(key)] = {"file": name, "line": frame.f_lineno}
+                return
+            frame = frame.f_back
+
+    def owners(self, module_file: str | None) -> dict[str, dict[str, Any]]:
+        """Return file, line and owner (`plugin`, `sglang` or `library`) by variable."""
+        host = getattr(sys.modules.get("sglang"), "__file__", None) or os.devnull
+        own = os.path.dirname(module_file) if module_file and os.path.basename(module_file) == "__init__.py" else module_file
+        for found in self.seen.values():
+            if found["file"].startswith(os.path.dirname(host) + os.sep):
+                found["owner"] = "sglang"
+            elif own and found["file"].startswith(own):
+                found["owner"] = "plugin"
+            else:
+                found["owner"] = "library" if "-packages" + os.sep in found["file"] else "plugin"
+        return self.seen
+
+
 def snapshot() -> dict[str, Any]:
     """Return everything that is compared, as JSON values."""
     flush()
@@ -40,7 +83,6 @@ def snapshot() -> dict[str, Any]:
         "mask": sorted(int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, [])),
         "threads": sorted(thread.name for thread in threading.enumerate()),
         "tasks": _count("/proc/self/task"),
-        "children": _children(),
         "start_method": _start_method(),
         "logging": _logging(),
         "streams": [id(sys.stdout), id(sys.stderr)],
@@ -62,7 +104,7 @@ def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     for key in ("cwd", "umask", "start_method", "excepthook", "torch_defaults"):
         if before[key] != after[key]:
             found[key] = {"before": before[key], "after": after[key]}
-    for key in ("path", "meta_path", "threads", "children", "devices", "device_files", "modules"):
+    for key in ("path", "meta_path", "threads", "devices", "device_files", "modules"):
         new = _added(before[key], after[key])
         if new:
             found[key] = new
@@ -167,43 +209,6 @@ def _count(folder: str) -> int:
         return len(os.listdir(folder))
     except OSError:
         return 0
-
-
-def descendants(pid: int) -> list[int]:
-    """Return every living process below `pid`, by /proc; an empty list where there is none."""
-    parents: dict[int, list[int]] = {}
-    try:
-        entries = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    except OSError:
-        return []
-    for entry in entries:
-        try:
-            with open(f"/proc/{entry}/stat", "rb") as file:
-                rest = file.read().rpartition(b")")[2].split()
-        except OSError:
-            continue
-        if rest[0] != b"Z":
-            parents.setdefault(int(rest[1]), []).append(entry)
-    found, queue = [], [pid]
-    while queue:
-        for child in parents.get(queue.pop(), []):
-            found.append(child)
-            queue.append(child)
-    return found
-
-
-def command_of(pid: int) -> str:
-    """Return a process's command line in short, or its number."""
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            text = file.read().replace(b"\0", b" ").decode("utf-8", "replace").strip()
-    except OSError:
-        text = ""
-    return text[:120] or f"process {pid}"
-
-
-def _children() -> list[str]:
-    return sorted(command_of(pid) for pid in descendants(os.getpid()))
 
 
 def _start_method() -> str | None:

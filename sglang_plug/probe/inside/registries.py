@@ -34,10 +34,20 @@ def entries(runtime: str) -> list[tuple[str, str, Any, Any]]:
 
 
 class Recorder:
-    """Tells what was registered since it was made, in either registry."""
+    """Tells what was registered since it was made, in either registry, and how each target was spelled."""
 
     def __init__(self) -> None:
         self._before = {runtime: {id(hook) for _, _, hook, _ in entries(runtime)} for runtime in MODULES}
+        self._spelled: dict[int, str] = {}
+        core: Any = getattr(sys.modules.get("sglang_plug.core.hooks"), "HookRegistry", None)
+        if core is not None:  # the stand-in's registry reads the colon as a dot at once
+            register = core.register
+
+            def noting(this: Any, target: Any, hook: Any, *rest: Any, **more: Any) -> Any:
+                self._spelled[id(hook)] = str(target)
+                return register(this, target, hook, *rest, **more)
+
+            core.register = noting
 
     def _added(self) -> list[tuple[str, tuple[str, str, Any, Any]]]:
         return [(runtime, row) for runtime in MODULES for row in entries(runtime) if id(row[2]) not in self._before[runtime]]
@@ -48,7 +58,7 @@ class Recorder:
 
     def new(self) -> list[dict[str, Any]]:
         """Return the facts of every registration that was added."""
-        return [{"registry": runtime, **describe(*row)} for runtime, row in self._added()]
+        return [{"registry": runtime, "raw": self._spelled.get(id(row[2]), row[0]), **describe(*row)} for runtime, row in self._added()]
 
 
 def describe(target: Any, kind: str, hook: Any, source: Any) -> dict[str, Any]:

@@ -46,6 +46,7 @@ class Subject:
         self.report: dict[str, Any] = {"phases": {}}
         self._streams = [_redirect(1), _redirect(2)]
         _limit_files()
+        self._setters = effects.Setters()
         self._before = effects.snapshot()
 
     def phase(self, name: str, action: Callable[[], Any]) -> tuple[bool, Any]:
@@ -68,6 +69,7 @@ class Subject:
     def finish(self) -> dict[str, Any]:
         """Return the report, with the head of what was printed."""
         effects.flush()
+        self.report["environ_by"] = self._setters.owners(self.report.get("module_file"))
         self.report["printed"] = [_head(stream) for stream in self._streams]
         return self.report
 

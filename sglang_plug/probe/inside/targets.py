@@ -48,6 +48,9 @@ class Targets:
             return
         rows = [row for row in self._entries() if row[0] == target]
         facts, original = examine(target)
+        if facts.get("subclasses"):
+            new = {failures.short_type(hook) for _, _, hook, _ in rows if isinstance(hook, type)}
+            facts["subclasses"] = [name for name in facts["subclasses"] if name not in new]
         facts["recursive"] = [name for _, kind, hook, _ in rows if kind == "replace" for name in _rebound(hook, original)]
         self._seen[target] = facts
         if original is not None and not isinstance(original, _SIMPLE):

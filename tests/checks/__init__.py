@@ -1,0 +1,1 @@
+"""Doctor and its rules, on fake installations."""

@@ -1,0 +1,30 @@
+"""Every flaw of an SRT platform fires its rule and no other; sound platforms are clean. One run of doctor for all."""
+
+from __future__ import annotations
+
+import pytest
+
+from sglang_plug.checks.model import Level
+from sglang_plug.checks.rehearsal import Limits
+from tests.checks.conftest import by_name, run
+from tests.checks.galleries import PLATFORMS
+from tests.plugins.install import SRT_PLATFORMS, Site
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    root = tmp_path_factory.mktemp("platforms")
+    site = Site(root / "site")
+    for name, (activate, plat, _) in PLATFORMS.items():
+        files = {f"pl_{name}/__init__.py": activate, f"pl_{name}/plat.py": plat}
+        files = {path: text.replace("MOD", f"pl_{name}") for path, text in files.items()}
+        site.add(f"{name.replace('_', '-')}-dist", {SRT_PLATFORMS: {name: f"pl_{name}:activate"}}, files)
+    return run(site, root / "cwd", limits=Limits(timeout=5, memory=256 << 20), runtimes=("srt",))
+
+
+@pytest.mark.parametrize("name", PLATFORMS)
+def test_one_flaw_one_rule(report, name):
+    found = {f.code: f for f in by_name(report)[name] if f.level is not Level.INFO}
+    told = "\n".join(f"{f.code} {f.message} | {f.cause}" for f in found.values())
+    assert set(found) == PLATFORMS[name][2], told
+    assert all(f.hint for f in found.values()), told
