@@ -54,10 +54,19 @@ def test_a_coroutine_is_a_wrong_type_and_not_a_warning(probe: Probe, site: Site)
 
 
 def test_the_root_cause_is_the_innermost_failure_with_its_line(probe: Probe, site: Site) -> None:
-    body = "def low():\n    raise OSError('libacme.so.3')\n\ndef activate():\n    try:\n        low()\n    except OSError as exc:\n        raise RuntimeError('no device') from exc\n"
+    body = """
+        def low():
+            raise OSError('libacme.so.3')
+
+        def activate():
+            try:
+                low()
+            except OSError as exc:
+                raise RuntimeError('no device') from exc
+    """
     error = activate(probe, site, body)["error"]
     assert (error["type"], error["message"]) == ("RuntimeError", "no device")
-    assert (error["root"]["type"], error["root"]["message"], error["root"]["where"]["line"]) == ("OSError", "libacme.so.3", 2)
+    assert (error["root"]["type"], error["root"]["message"], error["root"]["where"]["line"]) == ("OSError", "libacme.so.3", 3)
 
 
 def test_a_failing_import_is_told_apart_from_a_failing_call(probe: Probe, site: Site) -> None:
@@ -94,12 +103,25 @@ def test_a_hang_at_import_says_so(probe: Probe, site: Site) -> None:
 
 
 def test_a_plugin_that_ignores_sigterm_and_blocks_signals_still_ends(probe: Probe, site: Site) -> None:
-    body = "import signal, time\ndef activate():\n    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n    signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 64))\n    time.sleep(600)\n"
+    body = """
+        import signal, time
+        def activate():
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 64))
+            time.sleep(600)
+    """
     assert activate(probe, site, body, timeout=0.5)["ended"]["kind"] == "timeout"
 
 
 def test_a_flood_is_counted_and_cut(probe: Probe, site: Site) -> None:
-    body = "import os\ndef activate():\n    for _ in range(30):\n        os.write(1, b'x' * (1 << 20))\n    print('{\"ok\": true}')\n    return 'pa.Plat'\n"
+    body = """
+        import os
+        def activate():
+            for _ in range(30):
+                os.write(1, b'x' * (1 << 20))
+            print('{"ok": true}')
+            return 'pa.Plat'
+    """
     found = activate(probe, site, body)
     assert found["returned"] == "pa.Plat"
     assert found["output"]["bytes"] > 30 << 20
@@ -212,11 +234,8 @@ def test_what_a_plugin_changes_stays_in_its_fork(probe: Probe, site: Site) -> No
 
 
 def test_the_child_ends_when_the_tool_goes_away_in_the_middle_of_a_call(probe: Probe, site: Site) -> None:
-    site.write(
-        {
-            "pa.py": f"import time, os\ndef activate():\n    open({str(site.root / 'pid')!r}, 'w').write(str(os.getpid()))\n    time.sleep(600)\n"
-        }
-    )
+    note = str(site.root / "pid")
+    site.write({"pa.py": f"import time, os\ndef activate():\n    open({note!r}, 'w').write(str(os.getpid()))\n    time.sleep(600)\n"})
     reply = probe.ask({"op": "activate", "candidates": [{"value": "pa:activate"}], "timeout": 600}, timeout=2.0)
     assert reply.ended == "timeout"
     pid = int((site.root / "pid").read_text())

@@ -70,10 +70,11 @@ def isolated(task: Callable[[], Any], timeout: float, memory: int | None = None)
         os.close(read)
     seconds = time.perf_counter() - started
     leftovers = end_descendants(pid)
-    value = _read_answer(room)
-    ended = _explain(status, timed_out=timed_out, timeout=timeout, answered=value is not None)
+    value: Any = _read_answer(room)
+    ended: Facts = _explain(status, timed_out=timed_out, timeout=timeout, answered=value is not None)
     if isinstance(value, dict) and "too_large" in value:
-        value, ended = None, {"kind": "too_large", "bytes": value["too_large"]}
+        ended = {"kind": "too_large", "bytes": value["too_large"]}
+        value = None
     if ended["kind"] != "ok":
         dump.seek(0)
         ended["stack"] = read_stack(dump.read(1 << 16).decode("utf-8", "replace"))

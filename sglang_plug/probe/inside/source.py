@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.machinery
 import importlib.util
+import os
 import sys
 from typing import Any
 
@@ -57,12 +58,30 @@ def _walk(parts: list[str]) -> tuple[Any, int]:
     if spec is None:
         return None, 0
     for count, _part in enumerate(parts[1:], 1):
-        places = spec.submodule_search_locations
-        below = importlib.machinery.PathFinder.find_spec(".".join(parts[: count + 1]), list(places)) if places is not None else None
+        below = _below(".".join(parts[: count + 1]), folders(spec))
         if below is None:
             return spec, count
         spec = below
     return spec, len(parts)
+
+
+def _below(name: str, places: list[str] | None) -> Any:
+    """Return the spec of a submodule looked for in the package's folders."""
+    if places is None:
+        return None
+    try:
+        return importlib.machinery.PathFinder.find_spec(name, places)
+    except KeyError:  # a namespace package inside a package: importlib would want the package imported
+        spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
+        found = [os.path.join(place, name.rpartition(".")[2]) for place in places]
+        spec.submodule_search_locations = [place for place in found if os.path.isdir(place)]
+        return spec
+
+
+def folders(spec: Any) -> list[str] | None:
+    """Return where a package's modules are looked for; None for a plain module. A namespace's own list would want its parent imported."""
+    places = spec.submodule_search_locations
+    return None if places is None else list(getattr(places, "_path", places))
 
 
 def _top(name: str) -> Any:
@@ -82,7 +101,7 @@ def _siblings(parts: list[str], walked: int) -> list[str]:
     if walked == 0:
         return []
     spec, _ = _walk(parts[:walked])
-    names = [module.name for module in pkgutil.iter_modules(list(spec.submodule_search_locations or ()))]
+    names = [module.name for module in pkgutil.iter_modules(folders(spec) or [])]
     prefix = ".".join(parts[:walked])
     return [prefix + "." + name for name in difflib.get_close_matches(parts[walked], names, n=3)]
 
