@@ -1,0 +1,108 @@
+"""Draws the README's pictures from what the commands really print, on two made-up packages. Run: python docs/pictures/draw.py [--check]."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+WIDTH, HEIGHT = 118, 60
+
+PACKAGES = {
+    "acme-sglang": {
+        "entry_points": "[sglang.srt.platforms]\nacme = acme_sglang:activate\n",
+        "acme_sglang.py": "import libacme_runtime\n\ndef activate():\n    return 'acme_sglang.platform:AcmePlatform'\n",
+    },
+    "request-metrics": {
+        "entry_points": "[sglang.srt.plugins]\nrequest_metrics = request_metrics:register\n",
+        "request_metrics.py": (
+            "from sglang.srt.plugins.hook_registry import HookRegistry, HookType\n\n"
+            "def timed(original, self, *args, **kwargs):\n    return original(self, *args, **kwargs)\n\n"
+            "def register():\n"
+            "    HookRegistry.register('sglang.srt.managers.scheduler.Scheduler.schedule', timed, HookType.AROUND)\n"
+        ),
+    },
+}
+
+
+def lay(site: Path) -> None:
+    """Write the made-up packages as a package manager would."""
+    for name, files in PACKAGES.items():
+        info = site / f"{name.replace('-', '_')}-1.0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(files["entry_points"])
+        for path, text in files.items():
+            if path.endswith(".py"):
+                (site / path).write_text(text)
+
+
+def record(command: list[str], site: Path) -> str:
+    """Return what `command` writes to a terminal, colours included."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", HEIGHT, WIDTH, 0, 0))
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("SGL", "NO_COLOR"))}
+    env |= {"PYTHONPATH": str(site), "TERM": "xterm-256color", "COLORTERM": "truecolor", "COLUMNS": str(WIDTH)}
+    process = subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, env=env, cwd=site)
+    os.close(theirs)
+    seen = b""
+    try:
+        while chunk := os.read(ours, 65536):
+            seen += chunk
+    except OSError:  # the terminal's other end is closed: the command has ended
+        pass
+    process.wait()
+    os.close(ours)
+    return seen.decode().replace("\r\n", "\n")
+
+
+def settle(text: str, site: Path) -> str:
+    """Take out what differs from machine to machine: paths, times, Python's patch level."""
+    text = text.replace(str(site), "/opt/venv/site-packages").replace(sys.executable, "/opt/venv/bin/python").replace(sys.prefix, "/opt/venv")
+    text = re.sub(r"Python 3\.\d+\.\d+", "Python 3.11", text)
+    return re.sub(r"\[[\d.]+ m?s\]", "[1 ms]", text)
+
+
+def draw(text: str, title: str) -> str:
+    """Return the terminal's text as an SVG picture."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(record=True, width=WIDTH, file=open(os.devnull, "w"), force_terminal=True)  # noqa: SIM115
+    console.print(Text.from_ansi(text))
+    return console.export_svg(title=title, unique_id=re.sub(r"\W+", "-", title))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="exit 1 when a picture no longer shows what the command prints")
+    check = parser.parse_args().check
+    stale = []
+    with tempfile.TemporaryDirectory() as folder:
+        site = Path(folder).resolve()
+        lay(site)
+        for name, args in {"doctor": ["doctor"], "resolve": ["resolve", "--runtime", "srt"]}.items():
+            text = settle(record([sys.executable, "-m", "sglang_plug", *args], site), site)
+            picture = draw(f"$ sglang-plug {' '.join(args)}\n{text}", f"sglang-plug {name}")
+            path = HERE / f"{name}.svg"
+            if check and (not path.exists() or path.read_text() != picture):
+                stale.append(path.name)
+            elif not check:
+                path.write_text(picture)
+    if stale:
+        print(f"stale: {', '.join(stale)}; run: python docs/pictures/draw.py")
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
