@@ -18,7 +18,7 @@ GROUP = "sglang.srt.plugins"
 STYLES = {
     "no entry points": '[project]\nname = "x"   # the name\nversion = "1"\n\n# tools\n[tool.ruff]\nline-length = 100\n',
     "another group": '[project]\nname = "x"\n[project.entry-points."sglang.srt.platforms"]\nx = "x:activate"\n\n[tool.a]\nb = 1\n',
-    "the group": f'[project]\nname = "x"\n[project.entry-points."{GROUP}"]\n# ours\nold = "x:old"  # keep\n\n# about tools\n[tool.a]\nb = 1\n',
+    "the group": f'[project]\nname = "x"\n[project.entry-points."{GROUP}"]\n# ours\nold = "x:old"  # keep\n\n# tools\n[tool.a]\n',
     "single quotes": f"[project]\nname = 'x'\n[project.entry-points.'{GROUP}']\nold = 'x:old'\n",
     "spaced header": f'[project]\nname = "x"\n[ project . entry-points . "{GROUP}" ]\n  old = "x:old"\n[tool.z]\n',
     "no last newline": '[project]\nname = "x"',
