@@ -12,7 +12,7 @@ import typer
 if TYPE_CHECKING:
     from sglang_plug.scaffold.hook import Addition, HookAnswers
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
 class Type(StrEnum):

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
 class Runtime(StrEnum):
@@ -92,7 +92,7 @@ def new_platform(
         name = typer.prompt("Name of the package", err=True)
     judged = judge_name(name)
     if runtime is None:
-        runtime = Runtime(typer.prompt("Runtime (srt, diffusion, both)", default="srt", err=True)) if ask else Runtime.SRT
+        runtime = _runtime(typer.prompt("Runtime (srt, diffusion, both)", default="srt", err=True)) if ask else Runtime.SRT
     if device_type is None:
         device_type = typer.prompt("Torch device type (cpu serves at once)", default="cpu", err=True) if ask else "cpu"
     if hooks is None:
@@ -114,6 +114,15 @@ def new_platform(
 
     if deliver(files, target, dry_run=dry_run, force=force, ask=ask):
         _next_steps(target, answers.srt, judged.package)
+
+
+def _runtime(answer: str) -> Runtime:
+    from sglang_plug.errors import UsageError
+
+    try:
+        return Runtime(answer.strip().lower())
+    except ValueError:
+        raise UsageError("no such runtime", subject=answer, hint="answer srt, diffusion or both") from None
 
 
 def _next_steps(target: Path, srt: bool, package: str) -> None:

@@ -1,6 +1,5 @@
 """Each conformance test of hooks fires on the mistake it is about, and is silent on a sound plugin."""
 
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
