@@ -1,0 +1,224 @@
+"""`resolve` beside the real host on real installations: platform, error and the hook plugins that run, scenario by scenario."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sglang_plug.core.policy import policy
+from sglang_plug.probe.decision import Survey, survey
+from sglang_plug.probe.environment import Environment
+from sglang_plug.probe.verification import same_error
+from tests.plugins import install
+from tests.plugins.install import DIFFUSION_PLATFORMS, DIFFUSION_PLUGINS, SRT_PLATFORMS, SRT_PLUGINS, Site
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+pytestmark = pytest.mark.sglang
+
+GROUPS = {"srt": (SRT_PLATFORMS, SRT_PLUGINS), "diffusion": (DIFFUSION_PLATFORMS, DIFFUSION_PLUGINS)}
+CLASSES = {"srt": install.PLATFORM, "diffusion": install.DIFFUSION_PLATFORM}
+SELECTOR = {"srt": "SGLANG_PLATFORM", "diffusion": "SGLANG_DIFFUSION_PLATFORM_OVERRIDE"}
+
+# What a platform's module says, by behaviour; NAME is its own name.
+BEHAVIOURS = {
+    "active": 'def activate(): return "NAME.plat.Plat"',
+    "colon": 'def activate(): return "NAME.plat:Plat"',
+    "spaces": 'def activate(): return " NAME.plat.Plat "',
+    "absent": "def activate(): return None",
+    "raises": 'def activate(): raise OSError("libacme.so.3")',
+    "attribute": "import math\ndef activate(): return math.nope",
+    "unloadable": "import vendor_rt_missing\ndef activate(): return None",
+    "syntax": "def activate(:",
+    "exits": "def activate(): raise SystemExit(3)",
+    "dies": "import os\ndef activate(): os._exit(4)",
+    "tuple": 'def activate(): return (True, "NAME.plat.Plat")',
+    "true": "def activate(): return True",
+    "type": "def activate(): return int",
+    "empty": 'def activate(): return ""',
+    "coroutine": 'async def activate(): return "NAME.plat.Plat"',
+    "argument": 'def activate(config): return "NAME.plat.Plat"',
+    "nowhere": 'def activate(): return "NAME.plat.Nope"',
+    "nomodule": 'def activate(): return "NAME.nomod.Plat"',
+    "nomodule_colon": 'def activate(): return "NAME.nomod:Plat"',
+    "function": 'def activate(): return "NAME.activate"',
+    "interface": 'from sglang.srt.platforms.interface import SRTPlatform\ndef activate(): return "NAME.plat.Plat"',
+    "circular": 'def activate():\n    from sglang.srt.utils import get_bool_env_var\n    return "NAME.plat.Plat"',
+    "environ": 'def activate():\n    from sglang.srt.environ import envs\n    return "NAME.plat.Plat"',
+    "toplevel": 'import sglang\ndef activate(): return "NAME.plat.Plat"',
+    "nocallable": "activate = 3",
+}
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One installation and its variables.
+
+    `platforms` are (name, behaviour) or (name, behaviour, distribution); `hooks` are (name, distribution).
+    """
+
+    runtime: str
+    platforms: tuple[tuple[str, ...], ...] = ()
+    hooks: tuple[tuple[str, str], ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    raw: str = ""
+
+    @property
+    def label(self) -> str:
+        parts = [*(":".join(row) for row in self.platforms), *(f"hook-{name}" for name, _ in self.hooks)]
+        parts += [f"{name.removeprefix('SGLANG_')}={value}" for name, value in self.env.items()]
+        return f"{self.runtime}[{' '.join(parts) or 'nothing'}{' broken-file' if self.raw else ''}]"
+
+
+def scenarios() -> list[Scenario]:
+    """Return the matrix."""
+    made = []
+    for runtime in ("srt", "diffusion"):
+        selector = SELECTOR[runtime]
+        made += [Scenario(runtime)]
+        made += [Scenario(runtime, (("pa", name),)) for name in BEHAVIOURS]
+        made += [Scenario(runtime, (("pa", name), ("pb", "dies")), env={selector: "pa"}) for name in BEHAVIOURS if name != "dies"]
+        made += [
+            Scenario(runtime, (("pa", one), ("pb", two))) for one, two in (("active", "active"), ("raises", "active"), ("absent", "absent"))
+        ]
+        made += [
+            Scenario(runtime, (("pa", "active"),), env={selector: value}) for value in ("PA", "pa ", " ", "nope", "cpu", "CPU ", "xpu", "")
+        ]
+        made += [
+            Scenario(runtime, (("pa", "active"),), env={"SGLANG_PLUGINS": value}) for value in ("", ",", "pa", "other", "PA", " pa , x")
+        ]
+        made += [Scenario(runtime, (("pa", "active"), ("pa", "absent", "pz-dist")), env=env) for env in ({}, {selector: "pa"})]
+        made += [Scenario(runtime, (("cpu", "active"),), env=env) for env in ({}, {selector: "cpu"}, {selector: "CPU"})]
+        hooks = (("pa_hooks", "pa-dist"), ("pb_hooks", "pb-dist"), ("free", "free-dist"))
+        both = (("pa", "active"), ("pb", "absent"))
+        made += [
+            Scenario(runtime, both, hooks, env)
+            for env in ({}, {selector: "pa"}, {"SGLANG_PLUGINS": "pa,free"}, {selector: "pa", "SGLANG_PLUGINS": "free"})
+        ]
+        made += [
+            Scenario(runtime, (("va", "active"), ("vb", "absent", "va-dist")), (("v_hooks", "va-dist"),), env)
+            for env in ({}, {selector: "va"})
+        ]
+        made += [Scenario(runtime, (), (("same", "d1-dist"), ("same", "d2-dist")))]
+    made += [
+        Scenario("srt", (("pa", "active"),), env={"SGL_PLATFORM": "zz"}),
+        Scenario("srt", (("pa", "active"), ("pb", "active")), env={"SGLANG_PLATFORM": "pb", "SGL_PLATFORM": "pa"}),
+        Scenario("srt", (), (("ga", "ga-dist"), ("gb", "gb-dist")), {"SGLANG_PLUGINS": "gb", "SGL_PLUGINS": "ga"}),
+        Scenario("srt", env={"SGLANG_USE_CPU_ENGINE": "1"}),
+        Scenario("srt", env={"SGLANG_USE_CPU_ENGINE": "true"}),
+        Scenario("srt", (("pa", "raises"),), env={"SGLANG_USE_CPU_ENGINE": "1"}),
+        Scenario("srt", (("pa", "active"),), raw="[x]\nno equals sign\n"),
+        Scenario("diffusion", (("pa", "active"),), raw="[x]\nno equals sign\n"),
+        Scenario("diffusion", (("pa", "active"),), env={"SGLANG_PLATFORM": "nope"}),
+    ]
+    return made
+
+
+def lay(scenario: Scenario, root: Path) -> Site:
+    """Install a scenario."""
+    site = Site(root)
+    root.mkdir(parents=True)
+    platforms, hooks = GROUPS[scenario.runtime]
+    rows: dict[str, dict[str, dict[str, str]]] = {}
+    for name, behaviour, *dist in scenario.platforms:
+        owner = dist[0] if dist else f"{name}-dist"
+        module = name if not dist else f"{name}_{owner.replace('-', '_')}"
+        body = BEHAVIOURS[behaviour].replace("NAME", module) + "\n"
+        site.write({f"{module}/__init__.py": body, f"{module}/plat.py": CLASSES[scenario.runtime]})
+        rows.setdefault(owner, {}).setdefault(platforms, {})[name] = f"{module}:activate"
+    for name, owner in scenario.hooks:
+        module = f"hooks_{name}_{owner.replace('-', '_')}"
+        site.write({f"{module}.py": "def register(): pass\n"})
+        rows.setdefault(owner, {}).setdefault(hooks, {})[name] = f"{module}:register"
+    for owner, groups in rows.items():
+        site.add(owner, groups)
+    if scenario.raw:
+        site.add("broken-dist", scenario.raw)
+    return site
+
+
+@pytest.fixture(scope="module")
+def host(real_sglang: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[dict[str, Any]], dict[str, Any]]]:
+    """Ask the real host."""
+    script = Path(__file__).with_name("host_zygote.py")
+    clean = Site(tmp_path_factory.mktemp("clean")).env(PYTHONPATH="", PYTHONWARNINGS="ignore")
+    process = subprocess.Popen(
+        [str(real_sglang), str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=clean
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+
+    def ask(scenario: dict[str, Any]) -> dict[str, Any]:
+        process.stdin.write(json.dumps(scenario) + "\n")  # type: ignore[union-attr]
+        process.stdin.flush()  # type: ignore[union-attr]
+        answer: dict[str, Any] = json.loads(process.stdout.readline())  # type: ignore[union-attr]
+        return answer
+
+    yield ask
+    process.stdin.close()
+    process.stdout.close()
+    assert process.wait(timeout=30) == 0
+
+
+def ours(found: Survey, runtime: str) -> dict[str, Any]:
+    """Our answer in the zygote's shape."""
+    decision = found.decisions[runtime]
+    resolution = decision.resolution
+    if resolution.error is not None:
+        return {"error": resolution.error.type}
+    return {"class": (resolution.qualname or "").replace(":", ".")}
+
+
+def plugins(found: Survey, runtime: str) -> list[str] | dict[str, str]:
+    """The hook plugins that we say will run, or the error."""
+    choices = found.decisions[runtime].choices
+    if any(choice.verdict == "refused" for choice in choices):
+        return {"error": "RuntimeError"}
+    return sorted(choice.candidate.name for choice in choices if choice.verdict == "load")
+
+
+def agree(mine: dict[str, Any], theirs: dict[str, Any]) -> bool:
+    """Compare class with class, and error with error: SGLang shows an AttributeError on the way as a failed import of current_platform."""
+    if "error" not in mine or "error" not in theirs:
+        return mine == theirs
+    masked = "cannot import name 'current_platform'" in theirs.get("message", "")
+    return same_error("ImportError" if masked and mine["error"] == "AttributeError" else mine["error"], theirs["error"])
+
+
+MATRIX = scenarios()
+
+
+def test_the_matrix_is_large_enough() -> None:
+    assert len({scenario.label for scenario in MATRIX}) == len(MATRIX) >= 60
+
+
+@pytest.mark.parametrize("scenario", MATRIX, ids=lambda scenario: scenario.label)
+def test_resolve_says_what_the_host_does(
+    scenario: Scenario, host: Callable[[dict[str, Any]], dict[str, Any]], real_sglang: Path, tmp_path: Path
+) -> None:
+    site = lay(scenario, tmp_path / "site")
+    bin_folder = os.path.dirname(real_sglang)
+    theirs = host({"path": [str(site.root)], "env": scenario.env, "first": bin_folder})
+    environment = Environment(str(real_sglang), site.env(**scenario.env), str(tmp_path), "script")
+    found = survey(environment, ("srt", "diffusion"))
+    assert found.release == "0.5.23"
+    if "ended" in theirs:  # the process is gone: what took it down is an error of ours, whatever its name
+        assert "error" in ours(found, scenario.runtime)
+        return
+    for runtime in ("srt", "diffusion"):
+        mine = ours(found, runtime)
+        assert agree(mine, theirs[runtime]), f"{runtime}: ours {mine}, the host's {theirs[runtime]}; {found.decisions[runtime].resolution}"
+        if "error" not in mine and policy(runtime, "0.5.23").hook_group:
+            mine_plugins, their_plugins = plugins(found, runtime), theirs["plugins"][runtime]
+            if isinstance(their_plugins, dict):
+                assert isinstance(mine_plugins, dict)
+                assert mine_plugins["error"] == their_plugins["error"]
+            else:
+                assert mine_plugins == their_plugins
