@@ -187,9 +187,12 @@ class Lookup:
                 found = self.attribute(source, name, depth + 1)
                 return found and unknown
             return None
-        if name.startswith("_") or (source.get(name) is None and self.module(f"{star}.{name}") is not None):
+        if name.startswith("_"):
             return None
-        return self.attribute(source, name, depth + 1)
+        found = self.attribute(source, name, depth + 1)
+        if found is not None and found.kind is Kind.MODULE and source.get(name) is None:
+            return replace(found, presence=Presence.MAYBE)  # there when something has imported the submodule before
+        return found
 
     def exports(self, module: ModuleNames) -> tuple[str, ...] | None:
         """Return a module's `__all__`, through the module it was imported from."""

@@ -46,7 +46,7 @@ def near(lookup: Lookup, dotted: str, *, limit: int = 5) -> tuple[str, ...]:
         names = [name for name in child_names(lookup, parent) if not name.startswith("__")]
         beside = [f"{parent}.{name}" for name in difflib.get_close_matches(leaf, names, n=limit, cutoff=0.7)]
     moved = _same_leaf(lookup, dotted, in_class=in_class)
-    modules = [] if beside or moved else difflib.get_close_matches(dotted, lookup.names, n=2, cutoff=0.85)
+    modules = [] if beside or moved or owner is not None else difflib.get_close_matches(dotted, lookup.names, n=2, cutoff=0.85)
     return tuple(dict.fromkeys([*moved, *beside, *modules]))[:limit]
 
 

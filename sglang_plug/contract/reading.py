@@ -138,6 +138,7 @@ class _Reader:
         bases += [f"metaclass={dotted_name(word.value) or '?'}" for word in node.keywords if word.arg == "metaclass"]
         slots = next((word.arg for word in node.keywords if word.arg == "slots"), None)
         names = decorator_names(node.decorator_list, keep_words=("slots", "dataclass"))
+        members = {_mangled(name, node.name): binding for name, binding in members.items()}
         scope[node.name] = Binding("c", "l" if slots else "", ",".join(bases), ",".join(names), members=members)
 
     # assignments
@@ -390,6 +391,12 @@ def absolute(package: str, module: str | None, level: int) -> str:
     parts = package.split(".")
     base = ".".join(parts[: len(parts) - level + 1])
     return f"{base}.{module}" if module else base
+
+
+def _mangled(name: str, cls: str) -> str:
+    """Return a member's name as the class stores it: `__x` becomes `_Class__x`."""
+    private = name.startswith("__") and not name.endswith("__")
+    return f"_{cls.lstrip('_')}{name}" if private else name
 
 
 def _test(node: ast.expr) -> bool | None:

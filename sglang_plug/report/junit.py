@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def render(report: Report) -> str:
     """Return the document as text; findings that are about no entry point make a case of their own."""
-    suite = ET.Element("testsuite", name="sglang-plug doctor")
+    suite = ET.Element("testsuite", name=f"sglang-plug {report.host.get('command', 'doctor')}")
     left = list(report.findings)
     cases = 0
     for row in report.entry_points:

@@ -18,7 +18,7 @@ _SPECIAL = "\\`*_{}[]<>()#+-!|~&"
 def render(report: Report) -> str:
     """Return the document as text; strangers' text can break no structure."""
     host, counts = report.host, report.summary
-    rows = [f"# sglang-plug doctor: {counts['error']} errors, {counts['warning']} warnings, {counts['info']} notes", ""]
+    rows = [f"# sglang-plug {host.get('command', 'doctor')}: {counts['error']} errors, {counts['warning']} warnings, {counts['info']} notes", ""]
     if "sglang" in host:
         sglang = host["sglang"]
         engine = f"SGLang {sglang['version']}" if sglang["engine"] == "sglang" else f"no SGLang (stand-in, rules of {host['release']})"

@@ -1,4 +1,4 @@
-"""What a plugin declares about itself: entry points, requirements, packages; from pyproject.toml, setup.cfg, setup.py or an unpacked wheel. Runs none of them."""
+"""What a plugin declares: entry points, requirements, packages; from pyproject.toml, setup.cfg, setup.py or a wheel. Runs none of them."""
 
 from __future__ import annotations
 
@@ -182,15 +182,15 @@ def _setup_py(declared: Declared, text: str) -> None:
         None,
     )
     words = {word.arg: word.value for word in call.keywords if word.arg} if call else {}
-    for key, node in words.items():
+    for key, expression in words.items():
         if key == "packages":
-            declared.packages = declared.packages or _setup_packages(node, constants)
+            declared.packages = declared.packages or _setup_packages(expression, constants)
             continue
         try:
-            value = fold(node, constants.__getitem__)
+            value = fold(expression, constants.__getitem__)
         except Unfoldable:
             continue
-        _setup_word(declared, key, value, path, node.lineno)
+        _setup_word(declared, key, value, path, expression.lineno)
 
 
 def _setup_word(declared: Declared, key: str, value: Any, path: str, line: int) -> None:

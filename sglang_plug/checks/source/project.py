@@ -1,4 +1,4 @@
-"""A plugin's source as it lies on disk: its root, its Python files and their module names, its declared metadata. Reads files; judges nothing."""
+"""A plugin's source as it lies on disk: its root, its Python files and their module names. Reads files; judges nothing."""
 
 from __future__ import annotations
 

@@ -1,0 +1,93 @@
+"""Rules over imports of SGLang's inside: modules and names that a release does not have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sglang_plug.checks.source.found import found
+from sglang_plug.checks.source.guards import Tried, reached
+from sglang_plug.contract.model import Kind
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Iterator
+
+    from sglang_plug.checks.model import Finding
+    from sglang_plug.checks.source.guards import Guard
+    from sglang_plug.checks.source.plugin import Plugin
+    from sglang_plug.checks.source.walk import FileFacts, Import
+    from sglang_plug.contract.catalogue import Release
+
+
+def missing_imports(plugin: Plugin, release: Release) -> Iterator[Finding]:
+    """SP701, SP702: `from sglang.x import name` and `import sglang.x` that fail on a release."""
+    for facts in plugin.facts:
+        for item in facts.imports:
+            if _is_host(item.dotted) and not _guarded(item.guards, release):
+                yield from _judge_import(facts, item, release)
+        yield from _dynamic_imports(plugin, facts, release)
+
+
+def _is_host(dotted: str) -> bool:
+    return dotted == "sglang" or dotted.startswith("sglang.")
+
+
+def _guarded(guards: tuple[Guard, ...], release: Release) -> bool:
+    return any(isinstance(guard, Tried) and guard.catches_imports for guard in guards) or not reached(guards, release)
+
+
+def _judge_import(facts: FileFacts, item: Import, release: Release) -> Iterator[Finding]:
+    module = item.dotted.rpartition(".")[0] if item.is_from else item.dotted
+    if not release.has_module(module):
+        symbol = release.find(module)
+        if symbol is not None and symbol.kind not in {Kind.FUNCTION, Kind.CLASS, Kind.ATTRIBUTE}:
+            return  # reached through something that cannot be looked into
+        yield found("SP702", facts.file, item.node, module, f"the module {module} is not there", near=module)
+    elif item.is_from and release.find(item.dotted) is None:
+        yield found("SP701", facts.file, item.node, item.dotted, f"{module} has no {item.name}", near=item.dotted)
+
+
+def _dynamic_imports(plugin: Plugin, facts: FileFacts, release: Release) -> Iterator[Finding]:
+    for call in facts.calls:
+        name = call.name.rpartition(".")[2]
+        if name not in {"import_module", "__import__"} or not call.node.args or _guarded(call.guards, release):
+            continue
+        for module in plugin.values(call.node.args[0], call.scope, release)[:1]:
+            if isinstance(module, str) and _is_host(module) and not release.has_module(module):
+                message = f"the module {module} is not there"
+                yield found("SP702", facts.file, call.node, module, message, near=module)
+
+
+def missing_attributes(plugin: Plugin, release: Release) -> Iterator[Finding]:
+    """SP703: `module.name` and `Class.member` of imported things that a release does not have."""
+    for facts in plugin.facts:
+        for use in facts.uses:
+            attributes = any(isinstance(guard, Tried) and guard.catches_attributes for guard in use.guards)
+            if attributes or not reached(use.guards, release):
+                continue
+            yield from _judge_use(facts, use.dotted, use.node, release)
+
+
+def _judge_use(facts: FileFacts, dotted: str, node: ast.Attribute, release: Release) -> Iterator[Finding]:
+    parts = dotted.split(".")
+    for length in range(2, len(parts) + 1):
+        name = ".".join(parts[:length])
+        if name in facts.written:
+            return
+        owner, symbol = release.find(".".join(parts[: length - 1])), release.find(name)
+        if owner is None or owner.kind not in {Kind.MODULE, Kind.CLASS} or owner.varies:
+            return
+        if symbol is None:
+            if owner.kind is Kind.MODULE and (release.lookup.module(owner.origin) is None or _imports(facts, name)):
+                return  # the import is the finding
+            what = "class" if owner.kind is Kind.CLASS else "module"
+            message = f"the {what} {owner.origin} has no {parts[length - 1]}"
+            yield found("SP703", facts.file, node, name, message, near=f"{owner.origin}.{parts[length - 1]}")
+            return
+
+
+def _imports(facts: FileFacts, module: str) -> bool:
+    return any(item.dotted == module or item.dotted.startswith(f"{module}.") for item in facts.imports)
+
+
+RULES = (missing_imports, missing_attributes)

@@ -1,0 +1,392 @@
+"""Rules over platform classes: what the base of a release offers, and what the class makes of it."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from packaging.version import Version
+
+from sglang_plug.checks.model import Level
+from sglang_plug.checks.signatures import Gap, call_gap
+from sglang_plug.checks.source.found import found
+from sglang_plug.checks.source.guards import reached
+from sglang_plug.contract import catalogue
+from sglang_plug.contract.folding import dotted_name
+from sglang_plug.contract.model import parse_signature
+from sglang_plug.contract.renames import change_of
+from sglang_plug.contract.signatures import decorator_names, format_signature
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sglang_plug.checks.model import Finding
+    from sglang_plug.checks.source.plugin import Plugin
+    from sglang_plug.checks.source.scopes import Scope
+    from sglang_plug.checks.source.walk import FileFacts
+    from sglang_plug.contract.catalogue import Release
+    from sglang_plug.contract.model import PlatformContract, PlatformMember
+
+    Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+_BASES = {
+    "sglang.srt.platforms.interface.SRTPlatform": "srt",
+    "sglang.multimodal_gen.runtime.platforms.interface.Platform": "diffusion",
+}
+_MIXIN = "sglang.srt.platforms.device_mixin.DeviceMixin"
+#: the engine cannot start without these, whatever the device
+_NEEDED = frozenset({"get_device", "get_device_total_memory"})
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """What a class of the plugin defines under a name."""
+
+    node: ast.AST
+    facts_file: Any
+    owner: ast.ClassDef
+
+
+@dataclass(frozen=True, eq=False)
+class PlatformClass:
+    """A platform class of the plugin.
+
+    Attributes:
+        facts: its file.
+        node: its definition.
+        runtime: of its base.
+        members: its members and those of its bases within the plugin, nearest first.
+        order: its method resolution order as far as it is known: nodes of the plugin, dotted names of SGLang.
+        complete: every base is known.
+    """
+
+    facts: FileFacts
+    node: ast.ClassDef
+    runtime: str
+    members: dict[str, Member]
+    order: tuple[ast.ClassDef | str, ...]
+    complete: bool
+
+
+def platform_classes(plugin: Plugin, release: Release) -> list[PlatformClass]:
+    """Return the plugin's platform classes that no other of its classes derives from."""
+    found_classes, parents = [], set()
+    for facts in plugin.facts:
+        for defined in facts.classes:
+            if isinstance(defined.node, ast.ClassDef) and reached(defined.guards, release) and not facts.file.is_test:
+                order, complete = _order(plugin, defined.node, defined.scope, release, 0)
+                parents |= {id(cls) for cls in order[1:] if isinstance(cls, ast.ClassDef)}
+                runtime = next((_BASES[cls] for cls in order if isinstance(cls, str) and cls in _BASES), None)
+                if runtime:
+                    members = _members(plugin, facts, order)
+                    found_classes.append(PlatformClass(facts, defined.node, runtime, members, tuple(order), complete))
+    return [cls for cls in found_classes if id(cls.node) not in parents]
+
+
+def _order(plugin: Plugin, node: ast.ClassDef, scope: Scope, release: Release, depth: int) -> tuple[list[ast.ClassDef | str], bool]:
+    """The MRO, near enough: each base's own order, a shared ancestor kept where it comes last."""
+    sequences: list[list[ast.ClassDef | str]] = []
+    complete = depth < 8
+    for base in node.bases if depth < 8 else []:
+        dotted = scope.dotted(base)
+        if dotted is not None and dotted.startswith("sglang."):
+            symbol = release.find(dotted)
+            if symbol is None or symbol.kind != "class":
+                complete = False
+                continue
+            sequences.append([cls for cls in release.lookup.linearize(symbol.origin) if cls != "builtins.object"])
+            continue
+        definition = plugin.definition(base, scope)
+        if definition is not None and isinstance(definition[0], ast.ClassDef):
+            inner, known = _order(plugin, definition[0], definition[1], release, depth + 1)
+            sequences.append(inner)
+            complete &= known
+        elif dotted_name(base) not in {"object", "ABC", "abc.ABC"}:
+            complete = False
+    return [node, *_merged(sequences)], complete
+
+
+def _merged(sequences: list[list[ast.ClassDef | str]]) -> list[ast.ClassDef | str]:
+    result: list[ast.ClassDef | str] = []
+    todo = [list(part) for part in sequences if part]
+    while todo:
+        head = next((part[0] for part in todo if not any(part[0] in other[1:] for other in todo)), todo[0][0])
+        result.append(head)
+        todo = [rest for part in todo if (rest := [cls for cls in part if cls is not head and cls != head])]
+    return result
+
+
+def _members(plugin: Plugin, facts: FileFacts, order: list[ast.ClassDef | str]) -> dict[str, Member]:
+    members: dict[str, Member] = {}
+    for cls in order:
+        if isinstance(cls, str):
+            continue
+        inner = plugin.scope_of(cls)
+        file = inner.file if inner is not None else facts.file
+        for name, node in _class_members(cls):
+            members.setdefault(name, Member(node, file, cls))
+    return members
+
+
+def _class_members(cls: ast.ClassDef) -> Iterator[tuple[str, ast.AST]]:
+    for node in _flat(cls.body):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name, node
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    yield target.id, node
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+            yield node.target.id, node
+    for part in ast.walk(cls):  # `self.device_name = …` in __init__ counts
+        if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store) and dotted_name(part.value) in {"self", "cls"}:
+            yield part.attr, part
+
+
+def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    for node in body:
+        yield node
+        if isinstance(node, ast.If):
+            yield from _flat(node.body)
+            yield from _flat(node.orelse)
+        elif isinstance(node, (ast.Try, ast.TryStar)):
+            yield from _flat(node.body)
+            for handler in node.handlers:
+                yield from _flat(handler.body)
+
+
+def judge_platforms(plugin: Plugin, release: Release) -> Iterator[Finding]:
+    """SP404, SP406–SP411, SP413, SP414, SP708: every platform class against the release's contract."""
+    for cls in platform_classes(plugin, release):
+        contract = release.platform_contract(cls.runtime)
+        if contract is None or not contract.accepts_plugins:
+            continue
+        yield from _identity(cls)
+        yield from _missing(cls, contract)
+        for name, member in cls.members.items():
+            known = contract.members.get(name)
+            if known is None:
+                yield from _unknown_member(cls, contract, name, member, release)
+            else:
+                yield from _known_member(cls, known, name, member)
+        yield from _shadowed(cls, contract, release)
+    yield from _capabilities(plugin, release)
+
+
+def _say(cls: PlatformClass, code: str, name: str, message: str, *, at: Member | None = None, **more: Any) -> Finding:
+    file, node = (at.facts_file, at.node) if at is not None else (cls.facts.file, cls.node)
+    return found(code, file, node, name, message, kind="class", runtime=cls.runtime, **more)
+
+
+def _identity(cls: PlatformClass) -> Iterator[Finding]:
+    if not cls.complete:
+        return
+    value = cls.members.get("_enum")
+    written = ast.unparse(value.node) if value is not None else ""
+    if value is None or (
+        isinstance(value.node, (ast.Assign, ast.AnnAssign)) and "PlatformEnum." in written and not written.rstrip().endswith("OOT")
+    ):
+        what = "says nothing" if value is None else f"says {written.partition('=')[2].strip()}"
+        message = f"{cls.node.name} is not marked as out-of-tree: its _enum {what}"
+        cause = "the core skips its out-of-tree paths silently" if cls.runtime == "srt" else "the diffusion runtime refuses the class"
+        yield _say(cls, "SP404", cls.node.name, message, at=value, cause=cause,
+                   hint="write `_enum = PlatformEnum.OOT` in the class")  # fmt: skip
+    lacking = [name for name in ("device_name", "device_type") if name not in cls.members]
+    if lacking:
+        level = Level.ERROR if cls.runtime == "diffusion" else Level.WARNING
+        message = f"{cls.node.name} has no {' and no '.join(lacking)}"
+        yield _say(cls, "SP406", cls.node.name, message, hint=f'write `{lacking[0]} = "…"` in the class', level=level)
+
+
+def _missing(cls: PlatformClass, contract: PlatformContract) -> Iterator[Finding]:
+    if not cls.complete:
+        return
+    wanted = [member for member in contract.members.values() if member.kind == "method" and member.raises and member.called]
+    lacking = [member for member in wanted if member.name not in cls.members and not _provided(cls, member.name)]
+    needed = [member for member in lacking if member.name in _NEEDED and cls.runtime == "srt"]
+    other = [member for member in lacking if member not in needed]
+    for member in needed:
+        message = f"{cls.node.name} does not implement {member.name}(), which SGLang calls on the way to the first token"
+        yield _say(cls, "SP407", f"{cls.node.name}.{member.name}", message, cause=f"the base {member.default}; used in {', '.join(member.sites[:2])}",
+                   hint=f"def {member.name}{member.signature}", members=[member.name])  # fmt: skip
+    if other:
+        spelled = ", ".join(
+            f"{member.name} ({member.uses}×)" if member.uses else member.name for member in sorted(other, key=lambda m: -m.uses)
+        )
+        message = f"{cls.node.name} leaves {len(other)} method{'s' * (len(other) != 1)} to a base that raises, and SGLang calls them in some configurations"
+        hint = f"see `sglang-plug contract show --method {other[0].name}`"
+        yield _say(cls, "SP407", cls.node.name, message, cause=spelled, hint=hint, level=Level.INFO, members=[m.name for m in other])
+
+
+def _provided(cls: PlatformClass, name: str) -> bool:
+    """True where a class of SGLang between the plugin's and the base gives the member."""
+    return any(isinstance(base, str) and base not in {*_BASES, _MIXIN} for base in cls.order) and name.startswith("get_")
+
+
+def _unknown_member(cls: PlatformClass, contract: PlatformContract, name: str, member: Member, release: Release) -> Iterator[Finding]:
+    if name.startswith("__") or not isinstance(member.node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Assign, ast.AnnAssign)):
+        return
+    change = change_of(cls.runtime, name, release.version)
+    title = f"{cls.node.name}.{name}"
+    if change is not None and change.served:
+        if "get_kv_pool_cls" in cls.members:
+            return  # for older releases, beside the new one
+        message = f"{title}() is an old name that SGLang still reads, with a warning"
+        yield _say(cls, "SP413", title, message, at=member, hint=change.instead)
+        return
+    since = change.since if change else _last_known(cls.runtime, name, release)
+    if since is None or (change and "capabilities" in change.instead and "capabilities" in cls.members):
+        return
+    message = f"{title} overrides nothing: SGLang no longer reads it"
+    hint = (change.instead if change and change.instead else "") or "delete it, or keep it for older releases only"
+    yield _say(cls, "SP408", title, message, at=member, cause=f"it left the base class in {since}", hint=hint)
+
+
+def _last_known(runtime: str, name: str, release: Release) -> str | None:
+    """The first release without a member that an earlier one had; None where none had it."""
+    gone: str | None = None
+    for version in catalogue.releases():
+        if Version(version) > Version(release.version):
+            break
+        contract = catalogue.load(version).platform_contract(runtime)
+        if contract is None:
+            continue
+        has = name in contract.members
+        if has:
+            gone = ""
+        elif gone == "":
+            gone = version
+    return gone or None
+
+
+def _known_member(cls: PlatformClass, known: PlatformMember, name: str, member: Member) -> Iterator[Finding]:
+    title = f"{cls.node.name}.{name}"
+    node = member.node
+    if isinstance(node, ast.Attribute) or name.startswith("__"):
+        return
+    if known.kind == "method":
+        yield from _method(cls, known, title, member)
+    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and not _is_property(node):
+        message = f"{title} is a method, and SGLang reads it as an attribute"
+        yield _say(cls, "SP414", title, message, at=member, hint="make it a class attribute or a property")
+
+
+def _method(cls: PlatformClass, known: PlatformMember, title: str, member: Member) -> Iterator[Finding]:
+    node = member.node
+    if isinstance(node, (ast.Assign, ast.AnnAssign)):
+        if isinstance(node.value, ast.Constant) and not _is_cached(known):
+            message = f"{title} is a value, and SGLang calls it"
+            yield _say(cls, "SP414", title, message, at=member, hint=f"write it as a method: def {known.name}{known.signature}")
+        return
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return
+    was_property, is_property = _is_cached(known), _is_property(node)
+    if is_property != was_property:
+        one, other = ("a property", "calls it") if is_property else ("a method", "reads it as a property")
+        yield _say(
+            cls,
+            "SP414",
+            title,
+            f"{title} is {one}, and SGLang {other}",
+            at=member,
+            hint=f"write it as in the base: {known.signature}",
+        )
+        return
+    if isinstance(node, ast.AsyncFunctionDef):
+        yield _say(
+            cls,
+            "SP414",
+            title,
+            f"{title} is async, and SGLang calls it as a plain method",
+            at=member,
+            hint="write it without async",
+        )
+        return
+    gap = _gap(known, node)
+    if gap is not None and known.called:
+        message = f"{title} {gap.words}"
+        level = Level.ERROR if gap.certain else Level.INFO if gap.words.startswith("requires") else Level.WARNING
+        yield _say(cls, "SP410", title, message, at=member, cause=f"SGLang calls it as {known.name}{known.signature}", level=level,
+                   hint=f"write it as def {known.name}{known.signature}")  # fmt: skip
+    elif not known.called and not known.name.startswith("_"):
+        message = f"{title} is never called by SGLang"
+        yield _say(cls, "SP409", title, message, at=member, hint="keep it for your own code, or delete it")
+
+
+def _is_property(node: Function) -> bool:
+    return any("property" in name for name in decorator_names(node.decorator_list))
+
+
+def _is_cached(known: PlatformMember) -> bool:
+    return any("property" in name for name in known.decorators)
+
+
+def _gap(known: PlatformMember, node: Function) -> Any:
+    """Why the override cannot be called as the base is; parameters in the same place count as the same."""
+    decorators = decorator_names(node.decorator_list)
+    if any(name not in {"staticmethod", "classmethod", "override", "typing.override", "lru_cache(…)", "functools.lru_cache(…)", "abstractmethod"}
+           for name in decorators):  # fmt: skip
+        return None
+    expected = [asdict(parameter) for parameter in parse_signature(known.signature or "(self)")]
+    if "staticmethod" not in known.decorators:
+        expected = expected[1:]
+    actual = [asdict(parameter) for parameter in parse_signature(format_signature(node))]
+    if "staticmethod" not in decorators and (not actual or actual[0]["kind"] != "var-positional"):
+        actual = actual[1:]
+    placed = [p["name"] for p in expected if p["kind"] == "positional"]
+    names = {p["name"] for p in actual}
+    renamed = [
+        {**p, "name": placed[i]} if i < len(placed) and p["kind"] == "positional" and placed[i] not in names else p
+        for i, p in enumerate(actual)
+    ]
+    required = {p["name"] for p in expected if not p["required"]}
+    stricter = [p["name"] for p in renamed if p["required"] and p["name"] in required]
+    gap = call_gap(expected, renamed)
+    if gap is None and stricter:
+        return Gap(f"requires {', '.join(map(repr, stricter))}, which SGLang may leave out", False)
+    return gap
+
+
+def _shadowed(cls: PlatformClass, contract: PlatformContract, release: Release) -> Iterator[Finding]:
+    """`class P(SRTPlatform, MyMixin)`: what SGLang's classes define before the mixin wins."""
+    seen: set[str] = set()
+    for base in cls.order[1:]:
+        if isinstance(base, str):
+            module, _, name = base.rpartition(".")
+            rows = release.lookup.module(module)
+            seen |= {
+                key[len(name) + 1 :]
+                for key in (rows.rows if rows else ())
+                if key.startswith(f"{name}.") and "." not in key[len(name) + 1 :]
+            }
+            continue
+        hidden = [
+            name for name, node in _class_members(base) if name in seen and name in contract.members and not isinstance(node, ast.Attribute)
+        ]
+        hidden = [name for name in dict.fromkeys(hidden) if cls.members[name].owner is base]
+        if hidden:
+            first = cls.members[hidden[0]]
+            message = f"{base.name}.{hidden[0]} never runs on {cls.node.name}: SGLang's own comes first in its bases"
+            if len(hidden) > 1:
+                message = f"{len(hidden)} members of {base.name} never run on {cls.node.name}: SGLang's own come first in its bases"
+            yield _say(cls, "SP411", f"{base.name}.{hidden[0]}", message, at=first, cause=", ".join(hidden),
+                       hint=f"write the mixin first: class {cls.node.name}({base.name}, …)")  # fmt: skip
+
+
+def _capabilities(plugin: Plugin, release: Release) -> Iterator[Finding]:
+    contract = release.platform_contract("srt")
+    for facts in plugin.facts:
+        for call in facts.calls:
+            if call.name.rpartition(".")[2] != "PlatformCapabilities" or contract is None or not contract.capabilities:
+                continue
+            dotted = call.scope.dotted(call.node.func) or ""
+            if not dotted.startswith("sglang.") or not reached(call.guards, release):
+                continue
+            for word in call.node.keywords:
+                if word.arg and word.arg not in contract.capabilities:
+                    message = f"PlatformCapabilities has no {word.arg}: the class does not even import"
+                    hint = f"set it only where it is known: {', '.join(contract.capabilities)}"
+                    yield found(
+                        "SP708", facts.file, word.value, f"PlatformCapabilities.{word.arg}", message, kind="class", runtime="srt", hint=hint
+                    )

@@ -1,0 +1,105 @@
+"""Names in a plugin's source: what each is bound to, and under which conditions. Values and look-ups; walks no statements."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sglang_plug.contract.folding import dotted_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sglang_plug.checks.source.guards import Guard
+    from sglang_plug.checks.source.project import PythonFile
+
+    Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """One way in which a name gets its value.
+
+    Attributes:
+        what: `import`, `value`, `function`, `class`, `parameter`, `loop` or `other`.
+        dotted: of an import, the absolute name.
+        node: the value expression, the definition, or the parameter's default.
+        guards: the conditions around it.
+        scope: where the value is evaluated.
+        target: of a loop, the target that the name is part of; of an unpacking, likewise.
+    """
+
+    what: str
+    dotted: str = ""
+    node: ast.AST | None = None
+    guards: tuple[Guard, ...] = ()
+    scope: Scope | None = None
+    target: ast.expr | None = None
+
+
+@dataclass(eq=False)
+class Scope:
+    """A module, class or function body."""
+
+    file: PythonFile
+    parent: Scope | None = None
+    node: ast.AST | None = None
+    names: dict[str, list[Bound]] = field(default_factory=dict)
+    loops: tuple[tuple[ast.expr, ast.expr, Scope], ...] = ()
+
+    @property
+    def is_class(self) -> bool:
+        return isinstance(self.node, ast.ClassDef)
+
+    @property
+    def function(self) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """The innermost function around, or None at module level."""
+        scope: Scope | None = self
+        while scope is not None:
+            if isinstance(scope.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                return scope.node
+            scope = scope.parent
+        return None
+
+    @property
+    def module(self) -> Scope:
+        scope = self
+        while scope.parent is not None:
+            scope = scope.parent
+        return scope
+
+    def bind(self, name: str, bound: Bound) -> None:
+        self.names.setdefault(name, []).append(bound)
+
+    def lookup(self, name: str) -> list[Bound]:
+        """Return every binding of a name in the nearest scope that has one."""
+        scope: Scope | None = self
+        first = True
+        while scope is not None:
+            if name in scope.names and (first or not scope.is_class):
+                return scope.names[name]
+            scope, first = scope.parent, False
+        return []
+
+    def dotted(self, node: ast.AST) -> str | None:
+        """Return the absolute dotted name of an expression when all its bindings agree that it is one import, else None."""
+        name = dotted_name(node)
+        if name is None:
+            return None
+        first, _, rest = name.partition(".")
+        bounds = self.lookup(first)
+        roots = {bound.dotted for bound in bounds}
+        if not bounds or len(roots) != 1 or any(bound.what != "import" for bound in bounds):
+            return None
+        root = next(iter(roots))
+        return f"{root}.{rest}" if rest else root
+
+    def candidates(self, node: ast.AST) -> Iterator[str]:
+        """Yield the absolute dotted names that an expression may be, one for each import that binds its first name."""
+        name = dotted_name(node)
+        if name is not None:
+            first, _, rest = name.partition(".")
+            for bound in self.lookup(first):
+                if bound.what == "import":
+                    yield f"{bound.dotted}.{rest}" if rest else bound.dotted

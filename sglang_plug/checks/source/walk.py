@@ -1,0 +1,331 @@
+"""One walk over a file's tree: imports, uses of imported names, calls, definitions, each with the conditions around it."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sglang_plug.checks.source.guards import Fallback, Test, Tried, TypingOnly, catches
+from sglang_plug.checks.source.scopes import Bound, Scope
+from sglang_plug.contract.folding import dotted_name
+from sglang_plug.contract.reading import absolute
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sglang_plug.checks.source.guards import Guard
+    from sglang_plug.checks.source.project import PythonFile
+
+    Guards = tuple[Guard, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Import:
+    """`from module import name` or `import module`: the absolute name that has to exist."""
+
+    dotted: str
+    is_from: bool
+    node: ast.stmt
+    guards: Guards
+    scope: Scope
+    name: str = ""  # of `from … import name`
+
+
+@dataclass(frozen=True, eq=False)
+class Use:
+    """A read of an attribute of something imported: `module.name`, `Class.member`."""
+
+    dotted: str
+    node: ast.Attribute
+    guards: Guards
+    scope: Scope
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """Any call, with its dotted callee as written."""
+
+    name: str
+    node: ast.Call
+    guards: Guards
+    scope: Scope
+
+
+@dataclass(frozen=True, eq=False)
+class Defined:
+    """A function or class, where it is defined."""
+
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    guards: Guards
+    scope: Scope
+
+
+@dataclass(eq=False)
+class FileFacts:
+    """What one file says."""
+
+    file: PythonFile
+    scope: Scope
+    error: SyntaxError | ValueError | None = None
+    imports: list[Import] = field(default_factory=list)
+    uses: list[Use] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    functions: list[Defined] = field(default_factory=list)
+    classes: list[Defined] = field(default_factory=list)
+    scopes: dict[ast.AST, Scope] = field(default_factory=dict)
+    written: set[str] = field(default_factory=set)  # dotted names that the file assigns to
+    main_guard: bool = False
+
+
+def read_file(file: PythonFile) -> FileFacts:
+    """Return the facts of one file; where it cannot be parsed, only the error."""
+    facts = FileFacts(file, Scope(file))
+    try:
+        tree = ast.parse(file.text)
+    except (SyntaxError, ValueError, RecursionError) as exc:
+        facts.error = exc if isinstance(exc, (SyntaxError, ValueError)) else ValueError(str(exc))
+        return facts
+    package = file.module or ""
+    if not file.is_package:
+        package = package.rpartition(".")[0]
+    walker = _Walker(facts, package)
+    walker.bind(tree.body, facts.scope, ())
+    walker.visit(tree.body, facts.scope, ())
+    return facts
+
+
+class _Walker:
+    def __init__(self, facts: FileFacts, package: str) -> None:
+        self.facts = facts
+        self.package = package
+
+    # First, what every name of a body is bound to, so that a function may use what is bound below it.
+
+    def bind(self, body: Iterable[ast.stmt], scope: Scope, guards: Guards) -> None:
+        later = guards
+        for node in body:
+            self._bind_statement(node, scope, later)
+            later = (*later, *self._after(node, scope))
+
+    def _bind_statement(self, node: ast.stmt, scope: Scope, guards: Guards) -> None:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            for name, dotted in self._imported(node):
+                scope.bind(name, Bound("import", dotted, node, guards, scope))
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            scope.bind(node.name, Bound("function", node=node, guards=guards, scope=scope))
+        elif isinstance(node, ast.ClassDef):
+            scope.bind(node.name, Bound("class", node=node, guards=guards, scope=scope))
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                self._bind_target(target, node.value, scope, guards, "value")
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            self._bind_target(node.target, node.value, scope, guards, "value")
+        elif isinstance(node, ast.AugAssign):
+            self._bind_target(node.target, None, scope, guards, "other")
+        elif isinstance(node, (ast.For, ast.AsyncFor)):
+            self._bind_target(node.target, node.iter, scope, guards, "loop")
+        elif isinstance(node, (ast.With, ast.AsyncWith)):
+            for item in node.items:
+                if item.optional_vars is not None:
+                    self._bind_target(item.optional_vars, None, scope, guards, "other")
+        for inner, extra in self._blocks(node, scope):
+            self.bind(inner, scope, (*guards, *extra))
+
+    def _bind_target(self, target: ast.expr, value: ast.expr | None, scope: Scope, guards: Guards, what: str) -> None:
+        if isinstance(target, ast.Name):
+            scope.bind(target.id, Bound(what, node=value, guards=guards, scope=scope, target=target if what == "loop" else None))
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            for part in ast.walk(target):
+                if isinstance(part, ast.Name):
+                    kind = "loop" if what == "loop" else "unpacked" if what == "value" else "other"
+                    scope.bind(part.id, Bound(kind, node=value, guards=guards, scope=scope, target=target))
+        else:
+            name = scope.dotted(target)
+            if name is not None:
+                self.facts.written.add(name)
+
+    def _imported(self, node: ast.Import | ast.ImportFrom) -> list[tuple[str, str]]:
+        if isinstance(node, ast.Import):
+            return [
+                (alias.asname or alias.name.partition(".")[0], alias.name if alias.asname else alias.name.partition(".")[0])
+                for alias in node.names
+            ]
+        module = absolute(self.package, node.module, node.level)
+        return [(alias.asname or alias.name, f"{module}.{alias.name}") for alias in node.names if alias.name != "*"]
+
+    def _blocks(self, node: ast.stmt, scope: Scope) -> list[tuple[list[ast.stmt], Guards]]:
+        """The statement lists inside a compound statement (not definitions), each with the conditions it adds."""
+        if isinstance(node, ast.If):
+            if _is_typing_only(node.test):
+                return [(node.body, (TypingOnly(),)), (node.orelse, ())]
+            if _is_main(node.test):
+                self.facts.main_guard = True
+            return [(node.body, (Test(node.test, scope),)), (node.orelse, (Test(node.test, scope, negated=True),))]
+        if isinstance(node, (ast.Try, ast.TryStar)):
+            return self._try_blocks(node)
+        if isinstance(node, (ast.With, ast.AsyncWith)):
+            return [(node.body, (Tried(True, True),) if _suppresses(node) else ())]
+        if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+            return [(node.body, ()), (node.orelse, ())]
+        if isinstance(node, ast.Match):
+            return [(case.body, ()) for case in node.cases]
+        return []
+
+    def _try_blocks(self, node: ast.Try | ast.TryStar) -> list[tuple[list[ast.stmt], Guards]]:
+        imports, attributes = catches(node.handlers)
+        wanted = tuple(dotted for part in node.body for dotted in self._wanted(part) if dotted.partition(".")[0] == "sglang")
+        pure = all(isinstance(part, (ast.Import, ast.ImportFrom, ast.Assign, ast.Pass)) and not _calls(part) for part in node.body)
+        pure = pure and all(dotted.partition(".")[0] == "sglang" for part in node.body for dotted in self._wanted(part))
+        inside: Guards = (Tried(imports, attributes),) if imports or attributes else ()
+        blocks = [(node.body, inside)]
+        blocks += [(handler.body, (Fallback(wanted, pure),)) for handler in node.handlers]
+        return [*blocks, (node.orelse, ()), (node.finalbody, ())]
+
+    def _wanted(self, node: ast.stmt) -> list[str]:
+        if isinstance(node, ast.Import):
+            return [alias.name for alias in node.names]
+        if isinstance(node, ast.ImportFrom):
+            module = absolute(self.package, node.module, node.level)
+            return [module if alias.name == "*" else f"{module}.{alias.name}" for alias in node.names]
+        return []
+
+    def _after(self, node: ast.stmt, scope: Scope) -> Guards:
+        """What is known behind a statement: `if not ready: return` guards all that follows."""
+        if isinstance(node, ast.If) and not node.orelse and _leaves(node.body) and not _is_typing_only(node.test):
+            return (Test(node.test, scope, negated=True),)
+        if isinstance(node, (ast.Try, ast.TryStar)) and node.handlers and all(_leaves(handler.body) for handler in node.handlers):
+            imports, _ = catches(node.handlers)
+            wanted = tuple(dotted for part in node.body for dotted in self._wanted(part) if dotted.partition(".")[0] == "sglang")
+            return (_Passed(wanted),) if imports and wanted else ()
+        return ()
+
+    # Then, what is done with them.
+
+    def visit(self, body: Iterable[ast.stmt], scope: Scope, guards: Guards) -> None:
+        later = guards
+        for node in body:
+            self._visit_statement(node, scope, later)
+            later = (*later, *self._after(node, scope))
+
+    def _visit_statement(self, node: ast.stmt, scope: Scope, guards: Guards) -> None:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            self._visit_import(node, scope, guards)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            self._visit_function(node, scope, guards)
+        elif isinstance(node, ast.ClassDef):
+            self._visit_class(node, scope, guards)
+        else:
+            inner = scope
+            if isinstance(node, (ast.For, ast.AsyncFor)):
+                inner = Scope(scope.file, scope.parent, scope.node, scope.names, (*scope.loops, (node.target, node.iter, scope)))
+            blocks = self._blocks(node, scope)
+            listed = {id(part) for block, _ in blocks for part in block}
+            for child in ast.iter_child_nodes(node):
+                if id(child) not in listed and not isinstance(child, (ast.ExceptHandler, ast.match_case)):
+                    self._visit_expression(child, scope, guards)
+            for block, extra in blocks:
+                self.visit(block, inner, (*guards, *extra))
+
+    def _visit_import(self, node: ast.Import | ast.ImportFrom, scope: Scope, guards: Guards) -> None:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                self.facts.imports.append(Import(alias.name, False, node, guards, scope))
+            return
+        module = absolute(self.package, node.module, node.level)
+        for alias in node.names:
+            dotted = module if alias.name == "*" else f"{module}.{alias.name}"
+            self.facts.imports.append(Import(dotted, alias.name != "*", node, guards, scope, alias.name))
+
+    def _visit_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope, guards: Guards) -> None:
+        self.facts.functions.append(Defined(node, guards, scope))
+        args = node.args
+        for part in (*node.decorator_list, *args.defaults, *(default for default in args.kw_defaults if default)):
+            self._visit_expression(part, scope, guards)
+        inner = Scope(scope.file, scope, node, loops=scope.loops)
+        self.facts.scopes[node] = inner
+        plain = [*args.posonlyargs, *args.args]
+        defaults: list[ast.expr | None] = [None] * (len(plain) - len(args.defaults)) + list(args.defaults)
+        for arg, default in (*zip(plain, defaults, strict=True), *zip(args.kwonlyargs, args.kw_defaults, strict=True)):
+            inner.bind(arg.arg, Bound("parameter", node=default, scope=inner))
+        for arg in filter(None, (args.vararg, args.kwarg)):
+            inner.bind(arg.arg, Bound("other", scope=inner))
+        self.bind(node.body, inner, guards)
+        self.visit(node.body, inner, guards)
+
+    def _visit_class(self, node: ast.ClassDef, scope: Scope, guards: Guards) -> None:
+        self.facts.classes.append(Defined(node, guards, scope))
+        for part in (*node.decorator_list, *node.bases, *(word.value for word in node.keywords)):
+            self._visit_expression(part, scope, guards)
+        inner = Scope(scope.file, scope, node, loops=scope.loops)
+        self.facts.scopes[node] = inner
+        self.bind(node.body, inner, guards)
+        self.visit(node.body, inner, guards)
+
+    def _visit_expression(self, node: ast.AST, scope: Scope, guards: Guards) -> None:
+        if isinstance(node, ast.Lambda):
+            inner = Scope(scope.file, scope, node, loops=scope.loops)
+            for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+                inner.bind(arg.arg, Bound("other", scope=inner))
+            self._visit_expression(node.body, inner, guards)
+            return
+        if isinstance(node, ast.IfExp):
+            self._visit_expression(node.test, scope, guards)
+            self._visit_expression(node.body, scope, (*guards, Test(node.test, scope)))
+            self._visit_expression(node.orelse, scope, (*guards, Test(node.test, scope, negated=True)))
+            return
+        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
+            for index, part in enumerate(node.values):
+                self._visit_expression(part, scope, (*guards, *(Test(before, scope) for before in node.values[:index])))
+            return
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            dotted = scope.dotted(node)
+            if dotted is not None and dotted.partition(".")[0] == "sglang":
+                self.facts.uses.append(Use(dotted, node, guards, scope))
+                return
+        if isinstance(node, ast.Call):
+            self.facts.calls.append(Call(dotted_name(node.func) or "", node, guards, scope))
+        for child in ast.iter_child_nodes(node):
+            self._visit_expression(child, scope, guards)
+
+
+@dataclass(frozen=True, eq=False)
+class _Passed:
+    """Behind `try: import … except ImportError: return`: reached where the imports succeeded."""
+
+    wanted: tuple[str, ...]
+    probes: bool = False
+
+    def state(self, release: object) -> bool | None:
+        found = [release.find(name) for name in self.wanted]  # type: ignore[attr-defined]
+        return False if any(symbol is None for symbol in found) else None
+
+
+def _is_typing_only(test: ast.expr) -> bool:
+    return (dotted_name(test) or "").rpartition(".")[2] == "TYPE_CHECKING"
+
+
+def _is_main(test: ast.expr) -> bool:
+    return isinstance(test, ast.Compare) and dotted_name(test.left) == "__name__"
+
+
+def _suppresses(node: ast.With | ast.AsyncWith) -> bool:
+    for item in node.items:
+        call = item.context_expr
+        if isinstance(call, ast.Call) and (dotted_name(call.func) or "").rpartition(".")[2] == "suppress":
+            return True
+    return False
+
+
+def _calls(node: ast.stmt) -> bool:
+    return any(isinstance(part, (ast.Call, ast.Subscript)) for part in ast.walk(node))
+
+
+def _leaves(body: list[ast.stmt]) -> bool:
+    """True where a block never reaches what follows it."""
+    if not body:
+        return False
+    last = body[-1]
+    if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call):
+        return dotted_name(last.value.func) in {"sys.exit", "exit", "quit", "os._exit", "pytest.skip"}
+    return isinstance(last, (ast.Return, ast.Raise, ast.Continue, ast.Break))

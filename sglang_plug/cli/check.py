@@ -1,0 +1,183 @@
+"""`sglang-plug check`: lint a plugin's source against SGLang releases, without installing any."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+if TYPE_CHECKING:
+    from sglang_plug.checks.doctor import Report
+    from sglang_plug.checks.source.run import CheckReport
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+class Runtime(StrEnum):
+    """Whose rules count."""
+
+    SRT = "srt"
+    DIFFUSION = "diffusion"
+    ALL = "all"
+
+
+class Format(StrEnum):
+    """How the answer is written."""
+
+    TEXT = "text"
+    JSON = "json"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    MARKDOWN = "markdown"
+    GITHUB = "github"
+
+
+@app.command()
+def check(
+    path: Annotated[Path, typer.Argument(help="The plugin's folder, an unpacked wheel, or one file.", metavar="[PATH]")] = Path(),
+    *,
+    sglang: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="`0.5.21`, `>=0.5.17`, `all`, `newest`; repeatable. [default: what the plugin requires, else what is installed]",
+            metavar="SPEC",
+            rich_help_panel="Releases",
+            show_default=False,
+        ),
+    ] = None,
+    runtime: Annotated[
+        Runtime, typer.Option(help="LLM serving, image and video generation, or both.", rich_help_panel="Releases")
+    ] = Runtime.ALL,
+    select: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only these rules: codes, their beginnings (SP5) or names.", metavar="CODES", rich_help_panel="Rules", show_default=False
+        ),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option(help="Not these rules.", metavar="CODES", rich_help_panel="Rules", show_default=False)
+    ] = None,
+    strict: Annotated[
+        bool | None, typer.Option("--strict/--no-strict", help="Warnings fail too.", rich_help_panel="Rules", show_default=False)
+    ] = None,
+    baseline: Annotated[
+        Path | None, typer.Option(help="Leave out what this file holds.", metavar="FILE", rich_help_panel="Rules", show_default=False)
+    ] = None,
+    write_baseline: Annotated[
+        Path | None,
+        typer.Option(help="Write today's findings there and end.", metavar="FILE", rich_help_panel="Rules", show_default=False),
+    ] = None,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Put right what is safe: shows a diff, asks, then writes.", rich_help_panel="Changes")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="With --fix: do not ask.", rich_help_panel="Changes")] = False,
+    output_format: Annotated[
+        Format, typer.Option("--format", "-f", help="How the answer is written.", rich_help_panel="Answer")
+    ] = Format.TEXT,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write the answer to a file instead of stdout.",
+            metavar="FILE",
+            rich_help_panel="Answer",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Lint a plugin's source against SGLang releases, without installing any.
+
+    Nothing is imported: imports of SGLang, hook targets and signatures, platform overrides, activation, entry points and packaging are read
+    from the source and compared with the catalogue. `# sglang-plug: ignore[CODE]` silences a line; defaults can stand in `[tool.sglang-plug]`
+    of the plugin's pyproject.toml (`sglang`, `select`, `ignore`, `strict`).
+
+    Examples:
+
+      sglang-plug check
+
+      sglang-plug check ./my_plugin --sglang ">=0.5.17"
+
+      sglang-plug check . --sglang all --format sarif --output check.sarif
+
+    Exit status: 0 no errors (with --strict: no warnings either), 1 findings, 2 usage.
+    """
+    from sglang_plug.checks.selection import codes
+    from sglang_plug.checks.source.baseline import spell, without_known
+    from sglang_plug.checks.source.project import read_project
+    from sglang_plug.checks.source.run import check as examine
+    from sglang_plug.checks.source.run import kept
+    from sglang_plug.checks.source.scope import asked_releases, own_releases
+
+    table = read_project(path).declared
+    options = table.tool
+    specifiers = sglang or _words(options.get("sglang"))
+    releases, why = (asked_releases(specifiers), "asked for") if specifiers else own_releases(table)
+    runtimes = ("srt", "diffusion") if runtime is Runtime.ALL else (runtime.value,)
+    report = examine(path, releases, runtimes=runtimes)
+    wanted, unwanted = codes(select or _words(options.get("select"))), codes(ignore or _words(options.get("ignore")))
+    report = kept(report, wanted, unwanted)
+    if write_baseline is not None:
+        from sglang_plug.report.findings import save
+
+        save(spell(report.findings), write_baseline)
+        typer.echo(f"{len(report.findings)} findings written to {write_baseline}", err=True)
+        return
+    if baseline is not None:
+        report = without_known(report, baseline)
+    if not specifiers and output_format is Format.TEXT:
+        typer.echo(f"checking against {', '.join(releases) if len(releases) < 4 else f'{releases[0]} to {releases[-1]}'}: {why}", err=True)
+    _answer(report, output_format, output)
+    if fix:
+        _fix(path, report, yes=yes)
+    fails = bool(options.get("strict")) if strict is None else strict
+    if report.failed(strict=fails):
+        raise typer.Exit(1)
+
+
+def _words(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    return [str(item) for item in value] if isinstance(value, list) else []
+
+
+def _answer(report: CheckReport, kind: Format, output: Path | None) -> None:
+    from sglang_plug.report import check_json, check_text, findings, findings_text
+
+    if kind is Format.TEXT and output is None:
+        findings_text.write(check_text.lines(report))
+        return
+    if kind is Format.TEXT:
+        text = findings_text.plain(check_text.lines(report))
+    elif kind is Format.JSON:
+        text = check_json.render(report)
+    else:
+        text = findings.render(cast("Report", report), kind.value)  # the same face: host, entry_points, findings, summary
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        findings.save(text, output)
+
+
+def _fix(path: Path, report: CheckReport, *, yes: bool) -> None:
+    from sglang_plug.checks.source.fixes import changes
+    from sglang_plug.checks.source.project import read_project
+    from sglang_plug.report.escape import visible
+    from sglang_plug.report.findings import save
+
+    found = changes(read_project(path).root, report.findings, report.releases)
+    if not found:
+        typer.echo("nothing here can be put right by a machine", err=True)
+        return
+    for change in found:
+        typer.echo(visible(change.diff, keep_newlines=True), err=True)
+    if not yes and not sys.stdin.isatty():
+        typer.echo("nothing was written; add --yes to write it", err=True)
+        return
+    if yes or typer.confirm(f"Write {len(found)} file{'s' * (len(found) != 1)}?", default=False, err=True):
+        for change in found:
+            save(change.after, change.path)
+            typer.echo(f"wrote {visible(change.shown)}", err=True)

@@ -1,0 +1,115 @@
+"""What `check` found, as words: a matrix of findings over releases, then each finding with its cause and a hint."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sglang_plug.checks.model import Finding, Level
+from sglang_plug.report.escape import visible
+from sglang_plug.report.findings_text import STYLES, Line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sglang_plug.checks.source.run import CheckReport
+
+_MARKS = {Level.ERROR: "E", Level.WARNING: "w", Level.INFO: "i"}
+_WORDS = ((Level.ERROR, "error"), (Level.WARNING, "warning"), (Level.INFO, "note"))
+_ROWS = 40  # a longer matrix is no overview
+
+
+def lines(report: CheckReport) -> Iterator[Line]:
+    """Yield the whole report, line by line; strangers' text is escaped."""
+    host = report.host
+    name = " ".join(filter(None, (host["project"], host["version"]))) or host["path"]
+    hooks = f", {report.hooks['hooks']} hook{'s' * (report.hooks['hooks'] != 1)}" if report.hooks.get("hooks") else ""
+    against = f"{len(report.releases)} releases" if len(report.releases) != 1 else f"SGLang {report.releases[0]}"
+    yield Line(visible(f"{name}: {host['files']} file{'s' * (host['files'] != 1)}{hooks}, checked against {against}"), "bold")
+    if len(report.releases) > 1 and report.findings:
+        yield Line("")
+        yield from _matrix(report)
+    path = None
+    for finding in sorted(report.findings, key=_by_place):
+        place = finding.location.path if finding.location else ""
+        if place != path:
+            yield Line("")
+            yield Line(visible(place), "bold")
+            path = place
+        yield from _finding(finding, report)
+    yield Line("")
+    yield _closing(report)
+
+
+def _by_place(finding: Finding) -> tuple[str, int, str]:
+    place = finding.location
+    return (place.path, place.line or 0, finding.code) if place else ("", 0, finding.code)
+
+
+def _matrix(report: CheckReport) -> Iterator[Line]:
+    """One column a release, one row a finding that depends on it, and the verdict below."""
+    common, columns = short_versions(report.releases)
+    rows = [finding for finding in report.findings if finding.data.get("releases")]
+    labels = [f"{finding.code} {visible(_tail(finding.subject['name']))}" for finding in rows[:_ROWS]]
+    width = max([len("verdict"), *(len(label) for label in labels)])
+    widths = [max(len(column), 1) for column in columns]
+    yield Line(f"{common:>{width}}  " + " ".join(columns), "dim")
+    for label, finding in zip(labels, rows, strict=False):
+        cells = [_MARKS[finding.level] if release in finding.data["releases"] else "·" for release in report.releases]
+        yield Line(f"{label:<{width}}  " + _cells(cells, widths), STYLES[finding.level])
+    if len(rows) > _ROWS:
+        yield Line(f"… and {len(rows) - _ROWS} more", "dim")
+    verdicts = [_MARKS[level] if (level := report.verdict(release)) else "ok" for release in report.releases]
+    yield Line(f"{'verdict':<{width}}  " + _cells(verdicts, widths), "bold")
+
+
+def _cells(cells: list[str], widths: list[int]) -> str:
+    return " ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def _tail(name: str) -> str:
+    """The end of a dotted name: as much as a matrix has room for."""
+    return name if len(name) <= 44 else "…" + name[-43:]
+
+
+def short_versions(releases: tuple[str, ...]) -> tuple[str, list[str]]:
+    """Return what all releases begin with, and what is left of each: `0.5.` and `21`, `22`, `22p1`."""
+    parts = [release.split(".") for release in releases]
+    common = 0
+    while len(parts) > 1 and all(len(part) > common + 1 for part in parts) and len({part[common] for part in parts}) == 1:
+        common += 1
+    return ".".join([*parts[0][:common], ""]) if common else "", [".".join(part[common:]).replace(".post", "p") for part in parts]
+
+
+def _finding(finding: Finding, report: CheckReport) -> Iterator[Line]:
+    line = f":{finding.location.line}" if finding.location and finding.location.line else ""
+    yield Line(f"  {line:<6} {finding.level.value} {finding.code} {visible(finding.message)}", STYLES[finding.level])
+    if finding.cause:
+        yield Line(f"         cause: {visible(finding.cause)}")
+    if len(report.releases) > 1 and (names := finding.data.get("releases")) and len(names) < len(report.releases):
+        yield Line(f"         on: {spans(names, report.releases)}", "dim")
+    if finding.hint:
+        yield Line(f"         hint: {visible(finding.hint)}", "green")
+
+
+def spans(names: list[str], releases: tuple[str, ...]) -> str:
+    """Return releases as ranges: `0.5.16 to 0.5.23`."""
+    found: list[list[str]] = []
+    for release in releases:
+        if release not in names:
+            continue
+        before = releases.index(release) - 1
+        if found and before >= 0 and found[-1][-1] == releases[before]:
+            found[-1].append(release)
+        else:
+            found.append([release])
+    return ", ".join(span[0] if len(span) == 1 else f"{span[0]} to {span[-1]}" for span in found)
+
+
+def _closing(report: CheckReport) -> Line:
+    counts = report.summary
+    told = [f"{counts[level.value]} {word}{'s' * (counts[level.value] != 1)}" for level, word in _WORDS if counts[level.value]]
+    known = f"; {report.host['known']} known ones left out" if report.host.get("known") else ""
+    if not told:
+        return Line(f"nothing to report{known}", "green")
+    style = "bold red" if counts["error"] else "yellow" if counts["warning"] else "green"
+    return Line(f"{', '.join(told)}{known}. `sglang-plug explain CODE` says more about a finding.", style)
