@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -99,18 +98,18 @@ class _Scan:
 
 
 _last: _Scan | None = None
-_lock = threading.Lock()
 
 
 def _scan() -> _Scan:
     global _last  # noqa: PLW0603 -- the one cache of this process
     from importlib import metadata
 
-    with _lock:
-        path = _path_state()
-        if _last is None or _last.path != path:
-            _last = _Scan(path, metadata.entry_points())
-        return _last
+    # Without a lock: finders on sys.meta_path are strangers. Two threads at once read twice, and one of the answers stays.
+    path = _path_state()
+    scan = _last
+    if scan is None or scan.path != path:
+        _last = scan = _Scan(path, metadata.entry_points())
+    return scan
 
 
 def _path_state() -> tuple[object, ...]:

@@ -55,6 +55,7 @@ class Policy(NamedTuple):
         reserved: names that no platform entry point may have.
         unique_names: equal names of platforms, and of plugins, are refused; else the last one wins.
         open_activation: automatic selection logs a callback that raises and goes on; else startup aborts.
+        imports_first: automatic selection imports every plugin before it calls the first; else one after the other.
         unknown_selector: the built-in error type for a selector that names nothing.
         checks_return: a callback must return a non-empty text or None; else anything but None counts as active.
         builtins: the fallbacks in the order in which they are tried.
@@ -82,6 +83,7 @@ class Policy(NamedTuple):
     reserved: frozenset[str]
     unique_names: bool
     open_activation: bool
+    imports_first: bool
     unknown_selector: str
     checks_return: bool
     builtins: tuple[Builtin, ...]
@@ -160,6 +162,7 @@ SRT = Policy(
     reserved=frozenset(),
     unique_names=False,
     open_activation=True,
+    imports_first=True,
     unknown_selector="RuntimeError",
     checks_return=False,
     builtins=_chain("cpu", "cuda", "rocm", "xpu"),
@@ -189,6 +192,7 @@ DIFFUSION = Policy(
     reserved=_RESERVED,
     unique_names=True,
     open_activation=False,
+    imports_first=False,
     unknown_selector="ValueError",
     checks_return=True,
     builtins=_DIFFUSION_BUILTINS,

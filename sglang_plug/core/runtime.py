@@ -60,6 +60,7 @@ class Runtime:
         self.required_dist: str | None = None
         self._platform: Any = None
         self._raised: BaseException | None = None
+        self._imported: dict[int, Callable[[], Any]] = {}  # by the identity of what was imported
         # Selecting may be tried again: nothing has been changed by an attempt that failed (upstream does the same).
         self._selecting = Once(f"{policy.label} platform selection", final=False)
         self.loading = Once(f"{policy.label} plugin registration")
@@ -101,11 +102,16 @@ class Runtime:
     def resolve(self) -> Resolution:
         """Walk the chain with real effects and return its answer; neither cached nor raised."""
         self._raised = None
+        self._imported.clear()
         settings = self.settings()
         from sglang_plug.core import detect, selection
 
         probe = self.detect or detect.detector(self.policy, settings)
-        return selection.select(self.policy, settings, self._platform_candidates(), activate=self._activate, detect=probe)
+        candidates = self._platform_candidates()
+        try:
+            return selection.select(self.policy, settings, candidates, activate=self._activate, detect=probe, load=self._import)
+        finally:
+            self._imported.clear()
 
     def _platform_candidates(self) -> Iterator[Candidate]:
         """Enumerate when the chain asks, which it does not where the selector names a built-in."""
@@ -171,13 +177,27 @@ class Runtime:
 
         return load_class(self.policy, qualname, external=external)
 
+    def _import(self, candidate: Candidate) -> None:
+        """Import a platform plugin ahead of its callback, and keep what came of it."""
+        try:
+            callback = entrypoints.load(candidate)
+        except Exception as error:  # noqa: BLE001 -- raised again when its turn comes to be called
+            failed = error
+
+            def again() -> object:
+                raise failed
+
+            self._imported[id(candidate)] = again
+        else:
+            self._imported[id(candidate)] = lambda: callback
+
     def _activate(self, candidate: Candidate) -> Activation:
         from sglang_plug.core.selection import Activation
 
         begin = time.perf_counter()
         phase = "load"
         try:
-            callback = entrypoints.load(candidate)
+            callback = self._imported[id(candidate)]() if id(candidate) in self._imported else entrypoints.load(candidate)
             phase = "call"
             returned = callback()
         except Exception as error:  # noqa: BLE001 -- whatever a stranger raises is an answer; the chain decides what it means

@@ -104,6 +104,7 @@ def select(
     *,
     activate: Callable[[Candidate], Activation],
     detect: Callable[[str], Detection],
+    load: Callable[[Candidate], object] | None = None,
 ) -> Resolution:
     """Walk the chain and return its answer with the trail that led there; an error is an answer too.
 
@@ -113,8 +114,9 @@ def select(
         candidates: the installed platform entry points, in enumeration order; not enumerated where the selector names a built-in.
         activate: loads and calls one candidate; called only for those that the runtime would import.
         detect: tells whether a built-in's hardware is there; called by the built-in's name, in order, until one is.
+        load: imports one candidate. Called for every candidate that is asked, before the first callback, where the policy imports first.
     """
-    walk = _Walk(policy, activate, detect)
+    walk = _Walk(policy, activate, detect, load)
     try:
         return walk.run(settings, candidates if policy.platform_group else ())
     except _Stopped as stop:
@@ -130,10 +132,17 @@ class _Stopped(Exception):
 class _Walk:
     """One walk along the chain, writing down its steps."""
 
-    def __init__(self, policy: Policy, activate: Callable[[Candidate], Activation], detect: Callable[[str], Detection]) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        activate: Callable[[Candidate], Activation],
+        detect: Callable[[str], Detection],
+        load: Callable[[Candidate], object] | None,
+    ) -> None:
         self.policy = policy
         self.activate = activate
         self.detect = detect
+        self.load = load if policy.imports_first else None
         self.steps: list[Step] = []
         self.strict = not policy.open_activation
 
@@ -214,7 +223,7 @@ class _Walk:
         active: dict[str, tuple[Candidate, Activation]] = {}
         for name, group in asked.items():
             outcome, chosen = self.last(group)
-            if outcome is not None and outcome.active:
+            if outcome.active:
                 active[name] = (chosen, outcome)
         if len(active) > 1:
             names = ", ".join(f"{name!r}" for name in active)
@@ -232,20 +241,20 @@ class _Walk:
                 self.note("allowlist", candidate.name, "skipped", f"not in {self.policy.allowlist}; never imported", dist=candidate.dist)
             else:
                 asked.setdefault(candidate.name, []).append(candidate)
+                if self.load is not None:
+                    self.load(candidate)
         return asked
 
-    def last(self, group: list[Candidate]) -> tuple[Activation | None, Candidate]:
+    def last(self, group: list[Candidate]) -> tuple[Activation, Candidate]:
         """Return what the last loadable of equally named candidates did."""
-        outcome = None
-        chosen = group[-1]
-        for chosen in reversed(group):
+        for last in range(len(group) - 1, -1, -1):
+            chosen = group[last]
             outcome = self.call(chosen)
             if outcome.error is None or outcome.error.phase != "load":
                 break
-        for other in group:
-            if other is not chosen and outcome is not None:
-                why = f"the entry point of {chosen.dist} has the same name and wins; this one is imported, never called"
-                self.note("names", other.name, "skipped", why, dist=other.dist)
+        for other in group[:last]:
+            why = f"the entry point of {chosen.dist} has the same name and wins; this one is imported, never called"
+            self.note("names", other.name, "skipped", why, dist=other.dist)
         return outcome, chosen
 
     def fallback(self) -> Resolution:
