@@ -129,7 +129,7 @@ def resolve(
     runtimes = ("srt", "diffusion") if runtime is Runtime.ALL else (runtime.value,)
     environment = Environment.here(python, launch=launch.value)
     if hook is not None:
-        _answer_hook(hook, runtimes, environment, sglang, output_format)
+        _answer_hook(hook, environment, sglang, output_format)
         return
     named = runtimes_with(environment, platform, runtimes) if platform is not None and len(runtimes) > 1 else runtimes
     changed = environment.with_variables(variables_for(platform=platform, plugins=plugins, env=env or (), runtimes=named))
@@ -167,5 +167,25 @@ def _write(survey: Survey, output_format: Format) -> None:
         typer.echo(mermaid(survey) if output_format is Format.MERMAID else svg(survey))
 
 
-def _answer_hook(target: str, runtimes: tuple[str, ...], environment: Environment, release: str | None, output_format: Format) -> None:
-    raise NotImplementedError
+def _answer_hook(target: str, environment: Environment, wanted: str | None, output_format: Format) -> None:
+    """Say in which processes a hook on `target` fires, by the release asked for, the installed one's, or the newest known."""
+    from sglang_plug.contract import catalogue
+    from sglang_plug.errors import UsageError
+    from sglang_plug.probe.decision import choose_release
+    from sglang_plug.probe.headstart import FIRST, take
+    from sglang_plug.probe.reach import reach
+    from sglang_plug.report import hook_reach
+
+    if output_format not in {Format.TEXT, Format.JSON}:
+        raise UsageError(f"--hook is answered as text or json, not as {output_format.value}", hint="add --format json")
+    if wanted is None:
+        with take(environment) as probe:
+            wanted = choose_release(probe.require(FIRST)["sglang"], None)[0]
+    release = catalogue.load(catalogue.nearest(wanted))
+    found = reach(release, target)
+    if output_format is Format.JSON:
+        typer.echo(hook_reach.document(found, release.version))
+    else:
+        hook_reach.write(found, release.version)
+    if found.is_dead:
+        raise typer.Exit(1)
