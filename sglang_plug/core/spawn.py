@@ -144,10 +144,17 @@ def die_with_parent(parent: int | None = None) -> None:
     """
     expected = parent if parent is not None else os.getppid()
     armed = _arm_kernel()
-    if os.getppid() != expected:
+    if os.getppid() != expected or not _parent_lives():
         os._exit(1)  # it died before the signal was armed
     if not armed:
         threading.Thread(target=_watch, args=(expected,), name="parent-watcher", daemon=True).start()
+
+
+def _parent_lives() -> bool:
+    """Whether the process that started this one through multiprocessing still runs; true where it was started otherwise."""
+    process = sys.modules.get("multiprocessing.process")
+    known = process.parent_process() if process is not None else None
+    return known is None or bool(known.is_alive())
 
 
 def _arm_kernel() -> bool:

@@ -262,3 +262,33 @@ def test_a_child_whose_parent_is_gone_already_ends(tmp_path: Path):
     code = "from sglang_plug.core import spawn; spawn.die_with_parent(parent=1 << 22); print('survived')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
+
+
+def test_a_child_that_starts_after_its_parent_died_ends(tmp_path: Path):
+    """The parent dies while the child still imports its modules: nobody is left to notice but the child."""
+    slow = tmp_path / "slow.py"
+    slow.write_text(
+        "import os, sys, time\n"
+        "def work(reader):\n"
+        "    while os.getppid() == int(os.environ['PARENT']): time.sleep(0.01)\n"
+        "    from sglang_plug.core import spawn\n"
+        "    spawn.die_with_parent()\n"
+        "    open(os.environ['SURVIVED'], 'w').close()\n"
+        "if __name__ == '__main__':\n"
+        "    import multiprocessing\n"
+        "    os.environ['PARENT'] = str(os.getpid())\n"
+        "    child = multiprocessing.get_context('spawn').Process(target=work, args=(3,))\n"
+        "    child.start()\n"
+        "    print(child.pid, flush=True)\n"
+        "    os._exit(0)\n"
+    )
+    survived = tmp_path / "survived"
+    env = {**os.environ, "SURVIVED": str(survived)}
+    with subprocess.Popen([sys.executable, str(slow)], stdout=subprocess.PIPE, text=True, env=env) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+    deadline = time.monotonic() + 20
+    while alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not alive(pid)
+    assert not survived.exists()
