@@ -8,7 +8,7 @@ import signal
 import time
 from contextlib import ExitStack
 from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from .managers.worker_bootstrap import (
     SchedulerProcessSpec,
@@ -100,26 +100,27 @@ def start_scheduler_processes(payload: ServerArgsPayload, ranks: list[tuple[int,
 
 
 def _await_ready(waiting: dict[Connection, BaseProcess], processes: list[BaseProcess]) -> None:
+    sentinels = {p.sentinel: p for p in processes}  # also of those that are ready, while others are not
     while waiting:
-        for handle in wait([*waiting, *(p.sentinel for p in processes)]):
-            if isinstance(handle, Connection):
-                try:
-                    answer = handle.recv()
-                except EOFError:
-                    process = waiting[handle]
-                    process.join()
-                    raise _ended(process, "before it was ready") from None
-                if answer.get("status") != "ready":
-                    raise WorkerFailed(f"{waiting[handle].name} failed to initialize: {answer}")
-                del waiting[handle]
-        dead = next((p for p in processes if not p.is_alive()), None)
-        if dead is not None:
-            raise _ended(dead, "before all were ready")
+        for handle in wait([*waiting, *sentinels]):
+            if not isinstance(handle, Connection):
+                raise _ended(sentinels[cast("int", handle)], "before all were ready")
+            try:
+                answer = handle.recv()
+            except EOFError:
+                raise _ended(waiting[handle], "before it was ready") from None
+            if answer.get("status") != "ready":
+                raise WorkerFailed(f"{waiting[handle].name} failed to initialize: {answer}")
+            del waiting[handle]
 
 
 def _ended(process: BaseProcess, when: str) -> WorkerFailed:
+    process.join(JOIN_SECONDS)
     code = process.exitcode
-    how = f"exit status {code}" if code is None or code >= 0 else f"signal {signal.Signals(-code).name}"
+    if code is None:
+        how = "it does not exit"
+    else:
+        how = f"exit status {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
     return WorkerFailed(f"{process.name} ended {when} ({how}); its own message is in the log above")
 
 
@@ -156,9 +157,9 @@ def serve_until_stopped(server_args: ServerArgs, payload: ServerArgsPayload, wor
     previous = signal.signal(signal.SIGTERM, _stop)
     try:
         http.start()
-        wait([http.sentinel, *(p.sentinel for p in workers)])
-        dead = next(p for p in (*workers, http) if not p.is_alive())
-        raise _ended(dead, "while serving")
+        sentinels = {p.sentinel: p for p in (*workers, http)}
+        (first, *_) = wait([*sentinels])
+        raise _ended(sentinels[cast("int", first)], "while serving")
     except (KeyboardInterrupt, _Stopped):
         logger.info("Stopping.")
     finally:
