@@ -1,0 +1,110 @@
+"""Every help page keeps its promises: a purpose, three examples that are valid as written, exit statuses, 80 columns."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from sglang_plug.cli.app import COMMANDS
+from sglang_plug.cli.app import app as root
+
+#: Commands that make something or start an engine: their examples are parsed here, and run by tests of their own.
+PARSED_ONLY = {"serve", "contract build", "hooks"}
+
+
+def commands() -> dict[str, Any]:
+    """Return every command that can be typed, by its words."""
+    group: Any = typer.main.get_command(root)
+    found = {}
+    for name in COMMANDS:
+        command = group.get_command(None, name)
+        inner = getattr(command, "commands", None)
+        found |= {f"{name} {word}": child for word, child in inner.items()} if inner else {name: command}
+    return found
+
+
+ALL = commands()
+
+
+def examples(command: Any) -> list[str]:
+    """Return the command lines in the Examples part of a help page."""
+    lines = (command.help or "").replace("\b", "").partition("Examples:")[2].splitlines()
+    joined = re.sub(r"\\\n\s*", "", "\n".join(lines))
+    return [line.strip() for line in joined.splitlines() if line.strip().startswith("sglang-plug ")]
+
+
+EXAMPLES = [(name, line) for name, command in ALL.items() for line in examples(command)]
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the examples speak of: plugins to check, and nothing installed."""
+    folder = tmp_path_factory.mktemp("workplace")
+    for name in ("my_plugin", "my-chip"):
+        subprocess.run([sys.executable, "-m", "sglang_plug", "new-platform", name, "--yes"], cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_page_has_purpose_examples_and_statuses(name: str):
+    text = ALL[name].help or ""
+    assert text.strip().split("\n")[0].endswith("."), "the first line is a sentence"
+    assert len(examples(ALL[name])) >= 3
+    assert re.search(r"exit (status|codes?)", text, re.IGNORECASE)
+
+
+@pytest.mark.parametrize(("name", "line"), EXAMPLES)
+def test_an_example_is_valid_as_written(name: str, line: str):
+    words = shlex.split(line.partition(" > ")[0].partition(" | ")[0])[1:]
+    depth = len(name.split())
+    assert words[:depth] == name.split(), "an example shows the command that it stands under"
+    ALL[name].make_context(name, words[depth:])  # raises what a user would be told
+
+
+@pytest.mark.parametrize(("name", "line"), [(n, line) for n, line in EXAMPLES if n not in PARSED_ONLY and "--python" not in line])
+def test_an_example_runs_as_written(name: str, line: str, workplace: Path):
+    assert name
+    done = subprocess.run(
+        ["bash", "-c", line],
+        cwd=workplace,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(workplace), "NO_COLOR": "1"},
+        check=False,
+    )
+    assert done.returncode in {0, 1}, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_page_fits_80_columns_and_bears_no_colour_through_a_pipe(name: str):
+    done = subprocess.run(
+        [sys.executable, "-m", "sglang_plug", *name.split(), "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "COLUMNS": "80", "TERM": "dumb"},
+    )
+    assert "\x1b" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_a_mistyped_command_is_answered_with_the_nearest():
+    done = subprocess.run([sys.executable, "-m", "sglang_plug", "docter"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "sglang-plug doctor" in done.stderr
+
+
+def test_a_mistyped_option_is_answered_with_the_nearest():
+    done = subprocess.run([sys.executable, "-m", "sglang_plug", "resolve", "--pyton", "x"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "--python" in done.stderr
