@@ -91,14 +91,16 @@ class Demo:
             command += ["--model-path", self.tiny_model(), "--dtype", "float32", "--mem-fraction-static", "0.3"]
             command += ["--max-total-tokens", "4096", "--sleep-on-idle"]
         self.show("5. Serve on it", tuple(command))
-        with subprocess.Popen(command, cwd=self.folder, env=self.env, stderr=subprocess.PIPE, text=True, errors="replace") as server:
+        with subprocess.Popen(
+            command, cwd=self.folder, env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        ) as server:
             try:
                 self.wait(server)
                 self.chat(port)
             finally:
                 say("\n7. Shut down (Ctrl-C)")
                 server.send_signal(signal.SIGINT)
-                rest, _ = server.communicate(timeout=60)
+                _, rest = server.communicate(timeout=60)
                 say("".join(line for line in rest.splitlines(keepends=True) if line.startswith("sglang-plug:")).rstrip())
         if server.returncode != 0:
             raise SystemExit(f"the server ended with status {server.returncode}")
@@ -106,10 +108,12 @@ class Demo:
     def wait(self, server: subprocess.Popen[str]) -> None:
         """Show what the tool says until the engine answered; the engine's own log is kept for the case that it does not."""
         assert server.stderr is not None
-        log, deadline = [], time.monotonic() + LIMIT
+        log, screen, deadline = [], True, time.monotonic() + LIMIT
         for line in server.stderr:
             log.append(line)
-            if not self.real or line.startswith(("sglang-plug:", *SCREEN)):
+            ours = line.startswith(("sglang-plug:", "error SP", "warning SP", "info SP", "  cause:", "  hint:"))
+            screen = screen and not line.startswith("sglang-plug:")
+            if ours or screen or not self.real:
                 say(line.rstrip())
             if READY in line:
                 return
@@ -146,9 +150,6 @@ class Demo:
             except OSError:
                 continue  # gone, or somebody else's
         return left
-
-
-SCREEN = ("engine ", "platform ", "plugins ", "processes ", "variables ", "command ", "  ", "error ", "warning ", "info ")
 
 
 def free_port() -> int:

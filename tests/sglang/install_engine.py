@@ -2,7 +2,7 @@
 
     python tests/sglang/install_engine.py [RELEASE] [--torch-index URL]    prints the path of the environment's python
 
-The last thing written is a stamp with the hash of the recipe (requirements, stand-ins, this file): an environment without it, or with
+The last thing written is a stamp with the hash of the recipe (requirements, stand-ins, steps): an environment without it, or with
 another one, is built anew. Two callers at once wait for each other. Standard library only.
 """
 
@@ -21,6 +21,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 STUBS = HERE / "stubs"
+
+# Raise it when the steps of `build` change: environments of another layout are built anew.
+LAYOUT = 1
 
 # Installed without dependencies: their metadata asks for the CUDA world.
 BARE = {
@@ -56,8 +59,8 @@ def requirements(release: str) -> list[Path]:
 
 def recipe(release: str) -> str:
     """Return the hash of everything that decides what the environment holds."""
-    digest = hashlib.sha256(f"{sys.version_info[:2]} {sysconfig.get_platform()} {BARE[release]}".encode())
-    for path in (*requirements(release), *sorted(STUBS.rglob("*.py")), Path(__file__)):
+    digest = hashlib.sha256(f"{sys.version_info[:2]} {sysconfig.get_platform()} {BARE[release]} {LAYOUT}".encode())
+    for path in (*requirements(release), *sorted(STUBS.rglob("*.py"))):
         digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()
 

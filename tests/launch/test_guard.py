@@ -1,0 +1,130 @@
+"""The guard reads records of the engine's processes and ends a launch that would serve on the wrong thing."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sglang_plug.core.entrypoints import Candidate
+from sglang_plug.core.resolution import Resolution
+from sglang_plug.core.selection import Choice
+from sglang_plug.launch.arguments import EngineArguments
+from sglang_plug.launch.guard import Guard
+from sglang_plug.launch.plan import Plan
+from sglang_plug.launch.preflight import Preflight
+from sglang_plug.probe.environment import Environment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PLUGIN = Resolution("srt", "plugin", "acme", "acme.Plat", "acme-dist")
+CUDA = Resolution("srt", "builtin", "cuda", "sglang.srt.platforms.cuda.CudaSRTPlatform")
+CHOICES = (
+    Choice(Candidate("own", "o:r", "sglang.srt.plugins", "acme-dist", "1"), "load", "installed", required=False),
+    Choice(Candidate("other", "x:r", "sglang.srt.plugins", "other-dist", "1"), "load", "installed"),
+)
+
+
+class Told:
+    def __init__(self) -> None:
+        self.processes: list[str] = []
+        self.codes: list[str] = []
+
+    def process(self, record) -> None:
+        self.processes.append(record.title)
+
+    def finding(self, finding) -> None:
+        self.codes.append(finding.code)
+
+
+def hook(target: str = "sglang.x.y", dist: str = "acme-dist", *, applied: bool = False) -> dict:
+    facts = {"target": target, "type": "before", "hook": "m.f", "plugin": "own", "dist": dist, "applied": applied, "is_class": False}
+    return facts | {"counter": None, "failure": None if applied else {"error": "E: outer", "cause": "E: root"}}
+
+
+def write(
+    folder: Path, role: str = "main", pid: int = 1, *, platform: str | None = "acme.impl.Plat", device: str = "cpu", hooks=(), failed=()
+):
+    facts = {"role": role, "pid": pid, "runtime": "srt", "rank": {}, "parent": 0, "sglang": "0.5.23", "plugins_failed": list(failed)}
+    facts["platform"] = platform and {"qualname": platform, "device_name": "x", "device_type": device}
+    (folder / f"{role}-{pid}-srt.json").write_text(json.dumps(facts | {"hooks": list(hooks)}))
+
+
+def guard(folder: Path, resolution: Resolution | None = PLUGIN, allowed=()) -> tuple[Guard, Told]:
+    plan = Plan("sglang", "0.5.23", "srt", Environment("p", {}, "/"), (), {}, EngineArguments())
+    told = Told()
+    return Guard(folder, Preflight(plan, resolution, CHOICES), set(allowed), told), told
+
+
+def test_nothing_yet(tmp_path):
+    watch, told = guard(tmp_path)
+    assert watch.look() is None
+    assert told.processes == []
+
+
+def test_each_process_is_told_once(tmp_path):
+    watch, told = guard(tmp_path)
+    write(tmp_path)
+    assert watch.look() is None
+    write(tmp_path, "scheduler", 2)
+    watch.look()
+    watch.look()
+    assert told.processes == ["main", "scheduler"]
+
+
+@pytest.mark.parametrize(
+    ("promised", "actual", "wrong"),
+    [
+        (PLUGIN, "acme.impl.Plat", False),  # a class may be re-exported
+        (PLUGIN, "sglang.srt.platforms.cuda.CudaSRTPlatform", True),
+        (PLUGIN, "sglang.srt.platforms.interface.SRTPlatform", True),
+        (CUDA, "sglang.srt.platforms.cuda.CudaSRTPlatform", False),
+        (CUDA, "sglang.srt.platforms.interface.SRTPlatform", True),
+        (CUDA, "acme.impl.Plat", True),
+        (PLUGIN, None, False),  # not decided yet
+        (None, "acme.impl.Plat", False),
+    ],
+)
+def test_another_platform_than_promised(tmp_path, promised, actual, wrong):
+    watch, _ = guard(tmp_path, promised)
+    write(tmp_path, platform=actual)
+    reason = watch.look()
+    assert (reason is not None) is wrong
+    assert [finding.code for finding in watch.fatal] == (["SP052"] if wrong else [])
+
+
+def test_a_required_hook_ends_the_launch_and_another_does_not(tmp_path):
+    watch, told = guard(tmp_path)
+    write(tmp_path, hooks=[hook(dist="other-dist"), hook("sglang.a.b", applied=True)])
+    assert watch.look() is None
+    assert told.codes == ["SP529"]
+    write(tmp_path, "scheduler", 2, hooks=[hook("sglang.gone")])
+    assert "sglang.gone" in (watch.look() or "")
+    assert watch.fatal[0].cause == "E: root"
+
+
+def test_what_is_allowed_is_only_told(tmp_path):
+    watch, told = guard(tmp_path, allowed={"SP529"})
+    write(tmp_path, hooks=[hook()])
+    assert watch.look() is None
+    assert told.codes == ["SP529"]
+
+
+@pytest.mark.parametrize(("name", "fatal"), [("own", True), ("other", False)])
+@pytest.mark.parametrize(("phase", "code"), [("load", "SP301"), ("call", "SP302")])
+def test_a_plugin_that_failed(tmp_path, name, fatal, phase, code):
+    watch, told = guard(tmp_path)
+    write(tmp_path, failed=[{"plugin": name, "phase": phase, "error": "E", "cause": "E"}])
+    assert (watch.look() is not None) is fatal
+    assert told.codes + [finding.code for finding in watch.fatal] == [code]
+
+
+def test_traps_are_told_once(tmp_path):
+    watch, told = guard(tmp_path)
+    idle = hook("sglang.srt.managers.scheduler.Scheduler.get_next_batch_to_run", applied=True)
+    write(tmp_path, hooks=[idle], device="mydev")
+    write(tmp_path, "scheduler", 2, hooks=[idle], device="mydev")
+    watch.look()
+    assert told.codes == ["SP062", "SP063"]
