@@ -45,9 +45,15 @@ def error(facts: Mapping[str, Any], phase: str) -> ErrorFacts:
     """Return an exception's facts: its own words, the innermost failure behind it, and the line of the plugin."""
     root = facts["root"]
     place = root.get("place") or root.get("where") or facts.get("place") or facts.get("where")
-    cause = f"{root['type']}: {root['message']}" if root["message"] else root["type"]
+    cause = f"{_type(root)}: {root['message']}" if root["message"] else _type(root)
     where = f"{place['file']}:{place['line']}" if place else None
-    return ErrorFacts(facts["type"], facts["message"], f"{cause} (at {where})" if where else cause, where, phase)
+    return ErrorFacts(_type(facts), facts["message"], f"{cause} (at {where})" if where else cause, where, phase)
+
+
+def _type(facts: Mapping[str, Any]) -> str:
+    """The exception's name; for the stand-in's own ones, the built-in type that SGLang raises in their place."""
+    name: str = facts["builtin"] if facts["type"].startswith("sglang_plug.") else facts["type"]
+    return name
 
 
 def ending(facts: Mapping[str, Any]) -> ErrorFacts:

@@ -1,0 +1,226 @@
+"""`sglang-plug resolve` and `list` as they are typed: exit status, the one document on stdout, the warnings on stderr, the pictures."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sglang_plug.cli.app import run
+from tests.plugins import install
+from tests.plugins.install import DIFFUSION_PLATFORM, DIFFUSION_PLATFORMS, SRT_PLATFORMS, Site
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RAISES = "def activate():\n    raise OSError('libacme.so.3')\n"
+
+
+class Answer:
+    """What a command said."""
+
+    def __init__(self, status: int, out: str, err: str) -> None:
+        self.status, self.out, self.err = status, out, err
+
+    @property
+    def document(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.out)
+        return found
+
+
+@pytest.fixture
+def tool(site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., Answer]:
+    """Run a command in an environment that sees the site."""
+
+    def call(*argv: str, **variables: str) -> Answer:
+        site.root.mkdir(parents=True, exist_ok=True)
+        env = site.env(**variables)
+        for name in [name for name in os.environ if name not in env]:
+            monkeypatch.delenv(name)
+        for name, value in env.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.chdir(tmp_path)
+        status = run(argv)
+        said = capsys.readouterr()
+        return Answer(status, said.out, said.err)
+
+    return call
+
+
+def test_the_sentence_says_which_platform_and_by_what(tool: Callable[..., Answer], site: Site) -> None:
+    install.platform(site)
+    answer = tool("resolve", "--runtime", "srt", SGLANG_PLATFORM="pa")
+    assert answer.status == 0
+    assert "SRT will use pa (pa.plat.Plat) of pa-dist, selected by SGLANG_PLATFORM" in answer.out
+    assert "by the rules of SGLang 0.5.23, the newest known" in answer.out
+    assert answer.err == ""
+
+
+def test_a_fallback_after_a_failure_says_what_failed_and_what_makes_it_fatal(tool: Callable[..., Answer], site: Site) -> None:
+    install.platform(site, "pa", RAISES)
+    answer = tool("resolve", "--runtime", "srt")
+    assert answer.status == 0
+    assert "falls back to the base SRTPlatform (device unknown), because 1 of 1 platform plugins failed: pa: " in answer.out
+    assert "export SGLANG_PLATFORM=pa" in answer.out
+    assert "warning: SRT: platform plugin 'pa': activate() failed: OSError: libacme.so.3" in answer.err
+    assert tool("resolve", "--runtime", "srt", "--strict").status == 1
+
+
+def test_json_is_one_document_with_the_promised_shape(tool: Callable[..., Answer], site: Site) -> None:
+    install.platform(site, "pa", "print('{}')\ndef activate():\n    print('{' * 100)\n    return 'pa.plat.Plat'\n")
+    install.hook(site, "def register(): pass\n")
+    answer = tool("resolve", "--format", "json")
+    found = answer.document
+    assert (answer.status, found["schema"], set(found["runtimes"])) == (0, 1, {"srt", "diffusion"})
+    srt = found["runtimes"]["srt"]
+    assert {key: srt[key] for key in ("outcome", "name", "qualname", "dist", "error")} == {
+        "outcome": "plugin",
+        "name": "pa",
+        "qualname": "pa.plat.Plat",
+        "dist": "pa-dist",
+        "error": None,
+    }
+    assert all({"rule", "subject", "verdict", "why"} <= set(step) for step in srt["steps"])
+    assert srt["plugins"] == [{"name": "hk", "dist": "hk-dist", "version": "1.0", "verdict": "load", "why": "installed", "required": False}]
+    assert found["runtimes"]["diffusion"]["hardware"]["cuda"]["present"] is False
+
+
+def test_an_error_is_in_the_document_and_in_the_status(tool: Callable[..., Answer], site: Site) -> None:
+    install.platform(site)
+    answer = tool("resolve", "--runtime", "srt", "--format", "json", SGLANG_PLATFORM="PA")
+    error = answer.document["runtimes"]["srt"]["error"]
+    assert answer.status == 1
+    assert error["type"] == "RuntimeError"
+    assert "SGLANG_PLATFORM='PA' not found in discovered platform plugins (available: 'pa')" in error["message"]
+    assert "export SGLANG_PLATFORM=pa" in error["hint"]
+
+
+def test_what_if(tool: Callable[..., Answer], site: Site) -> None:
+    install.platform(site)
+    install.platform(site, "pb")
+    answer = tool("resolve", "--platform", "pb", "--format", "json", SGL_PLATFORM="pa")
+    runtimes = answer.document["runtimes"]
+    assert (runtimes["srt"]["name"], runtimes["diffusion"]["outcome"]) == ("pb", "builtin")
+    assert tool("resolve", "--runtime", "srt", "--plugins", "pa", "--format", "json").document["runtimes"]["srt"]["name"] == "pa"
+    found = tool(
+        "resolve", "--runtime", "srt", "--env", "SGLANG_PLATFORM", "--plugins", "pb", "--format", "json", SGLANG_PLATFORM="pa"
+    ).document
+    assert found["runtimes"]["srt"]["name"] == "pb"
+    assert tool("resolve", "--runtime", "srt", "--sglang", "0.5.10").status == 1
+
+
+def test_text_of_strangers_cannot_move_the_cursor(tool: Callable[..., Answer], site: Site) -> None:
+    install.platform(site, "pa", "def activate():\n    raise OSError('\\x1b[2Jgone\\x9b1m \\u202e')\n")
+    for style in ("text", "json", "mermaid", "svg"):
+        answer = tool("resolve", "--runtime", "srt", "--format", style)
+        assert not {"\x1b", "\x9b", "\u202e"} & set(answer.out + answer.err)
+    assert "\\x1b[2Jgone" in tool("resolve", "--runtime", "srt").out
+
+
+def test_the_pictures_are_well_formed(tool: Callable[..., Answer], site: Site) -> None:
+    install.platform(site, "pa", "def activate():\n    raise OSError('<b>&\"]')\n")
+    picture = ET.fromstring(tool("resolve", "--format", "svg").out)
+    words = [node.text or "" for node in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert any(word.startswith("activate: pa") for word in words)
+    chart = tool("resolve", "--format", "mermaid").out
+    assert chart.startswith("flowchart TD")
+    assert chart.count("subgraph ") == chart.count("\n  end") == 2
+    assert all(line.count('"') in {0, 2} for line in chart.splitlines())
+
+
+def test_verify_runs_the_host_and_takes_its_word(tool: Callable[..., Answer], site: Site) -> None:
+    install.platform(site)
+    install.hook(site, "def register(): pass\n")
+    answer = tool("resolve", "--runtime", "srt", "--verify", "--format", "json")
+    srt = answer.document["runtimes"]["srt"]
+    assert answer.status == 0, srt["error"]
+    assert [step["verdict"] for step in srt["steps"] if step["rule"] == "verify"] == ["agrees", "agrees"]
+    assert (srt["host"]["engine"], srt["host"]["class"], srt["host"]["executed"]) == ("standin", "pa.plat.Plat", ["hk"])
+
+
+def test_verify_finds_what_only_loading_the_class_shows(tool: Callable[..., Answer], site: Site) -> None:
+    bad = DIFFUSION_PLATFORM.replace("_enum = PlatformEnum.OOT", "pass")
+    install.platform(site, "da", plat=bad, group=DIFFUSION_PLATFORMS)
+    assert tool("resolve", "--runtime", "diffusion").status == 0
+    answer = tool("resolve", "--runtime", "diffusion", "--verify", "--format", "json")
+    error = answer.document["runtimes"]["diffusion"]["error"]
+    assert (answer.status, error["type"]) == (1, "TypeError")
+    assert "PlatformEnum.OOT" in error["message"]
+
+
+def test_a_plugin_that_needs_sglang_is_asked_in_the_hosts_order(tool: Callable[..., Answer], site: Site) -> None:
+    body = "from sglang.srt.platforms.interface import SRTPlatform\ndef activate():\n    return 'pa.plat.Plat' if SRTPlatform else None\n"
+    install.platform(site, "pa", body)
+    answer = tool("resolve", "--runtime", "srt", "--format", "json")
+    assert (answer.status, answer.document["runtimes"]["srt"]["name"]) == (0, "pa")
+
+
+def test_where_a_hook_fires(tool: Callable[..., Answer]) -> None:
+    target = "sglang.srt.managers.detokenizer_manager.DetokenizerManager.event_loop"
+    for release, fires in (("0.5.21", "no"), ("0.5.22", "yes")):  # plugins load in the detokenizer since 0.5.22
+        found = tool("resolve", "--hook", target, "--sglang", release, "--format", "json").document["hook"]
+        assert [place["fires"] for place in found["processes"] if place["role"] == "detokenizer"] == [fires]
+    dead = tool("resolve", "--hook", "sglang.srt.server_args:ServerArgs.__post_init__", "--sglang", "0.5.23")
+    assert dead.status == 1
+    assert "hook sglang.srt.server_args.ServerArgs.resolve_once instead" in dead.out
+    gone = tool("resolve", "--hook", "sglang.srt.managers.scheduler.Scheduler.run_bach", "--sglang", "0.5.23")
+    assert gone.status == 1
+    assert "did you mean sglang.srt.managers.scheduler.Scheduler.run_batch?" in gone.out
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["resolve", "--runtime", "cuda"],
+        ["resolve", "--timeout", "soon"],
+        ["resolve", "--python", "/nowhere"],
+        ["resolve", "--env", "=1"],
+        ["resolve", "--hook", "x.y", "--format", "svg"],
+        ["list", "--format", "svg"],
+    ],
+)
+def test_a_wrong_command_line_is_status_2(tool: Callable[..., Answer], argv: list[str]) -> None:
+    answer = tool(*argv)
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err
+
+
+def test_list_reads_metadata_alone(tool: Callable[..., Answer], site: Site) -> None:
+    poison = "import os\nos._exit(9)\n"
+    install.platform(site, "pa", poison)
+    site.add(
+        "sglang", None, {"sglang/__init__.py": poison, "sglang/srt/__init__.py": poison, "torch/__init__.py": poison}, version="0.5.17"
+    )
+    site.add("old-dist", {"sglang.platforms": {"old": "old:f"}})
+    answer = tool("list")
+    assert answer.status == 0
+    assert "SGLang 0.5.17" in answer.out
+    assert "pa  pa:activate  pa-dist 1.0" in answer.out
+    assert "sglang.platforms  (SGLang reads no such group)" in answer.out
+    found = tool("list", "--runtime", "srt", "--format", "json").document
+    assert [(row["group"], row["name"], row["known"]) for row in found["entry_points"]] == [(SRT_PLATFORMS, "pa", True)]
+
+
+def test_list_names_the_file_that_breaks_everything(tool: Callable[..., Answer], site: Site) -> None:
+    install.platform(site)
+    info = site.add("bad", "[x]\nno equals\n")
+    answer = tool("list")
+    assert answer.status == 1
+    assert f"error: {info / 'entry_points.txt'}:2: has no '='" in answer.err
+    assert "pa:activate" in answer.out
+
+
+def test_the_installed_command_starts_its_child_first_and_leaves_nothing(site: Site, tmp_path: Path) -> None:
+    install.platform(site)
+    command = [str(Path(sys.executable).with_name("sglang-plug")), "resolve", "--runtime", "srt", "--format", "json"]
+    done = subprocess.run(command, env=site.env(), cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["runtimes"]["srt"]["name"] == "pa"
+    wrong = subprocess.run([*command, "--nonsense"], env=site.env(), cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
