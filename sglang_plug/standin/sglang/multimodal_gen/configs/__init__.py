@@ -1,1 +1,1 @@
-"""configs"""
+"""What pipelines and requests can be told."""

@@ -1,1 +1,1 @@
-"""runtime"""
+"""The engine and the interfaces that plugins meet."""

@@ -117,10 +117,7 @@ def _await_ready(waiting: dict[Connection, BaseProcess], processes: list[BasePro
 def _ended(process: BaseProcess, when: str) -> WorkerFailed:
     process.join(JOIN_SECONDS)
     code = process.exitcode
-    if code is None:
-        how = "it does not exit"
-    else:
-        how = f"exit status {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+    how = "it does not exit" if code is None else f"exit status {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
     return WorkerFailed(f"{process.name} ended {when} ({how}); its own message is in the log above")
 
 

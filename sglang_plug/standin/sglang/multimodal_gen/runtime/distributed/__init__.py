@@ -1,1 +1,1 @@
-"""distributed"""
+"""Groups of ranks and how they exchange tensors."""

@@ -1,1 +1,1 @@
-"""entrypoints"""
+"""Ways in: a script, a command, HTTP."""

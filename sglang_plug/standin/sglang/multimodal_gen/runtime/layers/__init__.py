@@ -1,1 +1,1 @@
-"""layers"""
+"""Layers that a platform can take over."""

@@ -1,1 +1,1 @@
-"""loader"""
+"""From a model folder to components on the device."""

@@ -50,6 +50,8 @@ class GPUWorker:
             "RANK": str(self.rank),
             "WORLD_SIZE": str(self.server_args.num_gpus),
         }
+        if self.server_args.num_gpus > 1 and "OMP_NUM_THREADS" not in os.environ:
+            torch.set_num_threads(max(1, (os.cpu_count() or 1) // self.server_args.num_gpus))  # workers share the host's cores
         maybe_init_distributed_environment_and_model_parallel(
             sp_size=self.server_args.sp_degree or 1,
             tp_size=self.server_args.tp_size,

@@ -1,1 +1,1 @@
-"""models"""
+"""The model's parts, and the registry of their classes."""

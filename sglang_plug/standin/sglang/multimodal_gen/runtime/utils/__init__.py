@@ -1,1 +1,1 @@
-"""utils"""
+"""Small parts under upstream's names."""

@@ -1,1 +1,1 @@
-"""device_communicators"""
+"""Collective operations by kind of device."""

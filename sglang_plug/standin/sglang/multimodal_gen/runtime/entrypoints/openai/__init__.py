@@ -1,1 +1,1 @@
-"""openai"""
+"""OpenAI's HTTP interfaces."""

@@ -1,1 +1,1 @@
-"""attention"""
+"""Attention: layers, the choice of a backend, backends."""

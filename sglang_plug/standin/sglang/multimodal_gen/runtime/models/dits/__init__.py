@@ -1,1 +1,1 @@
-"""dits"""
+"""Diffusion transformers."""

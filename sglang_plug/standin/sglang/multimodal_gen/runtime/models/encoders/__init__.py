@@ -1,1 +1,1 @@
-"""encoders"""
+"""Text encoders and tokenizers."""

@@ -1,1 +1,1 @@
-"""schedulers"""
+"""Noise schedules."""

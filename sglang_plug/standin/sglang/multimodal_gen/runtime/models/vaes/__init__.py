@@ -1,1 +1,1 @@
-"""vaes"""
+"""Image decoders."""

@@ -1,1 +1,1 @@
-"""backends"""
+"""Attention backends."""
