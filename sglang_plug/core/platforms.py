@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from sglang_plug.core.policy import Policy
     from sglang_plug.core.resolution import Resolution
+    from sglang_plug.core.selection import ErrorFacts
 
 _KINDS: dict[str, type[errors.SglangPlugError]] = {
     "unavailable": errors.PlatformUnavailable,
@@ -103,3 +104,12 @@ def place_of(error: BaseException) -> str | None:
     with contextlib.suppress(AttributeError):
         return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
     return None
+
+
+def facts_of(error: BaseException, phase: str = "call") -> ErrorFacts:
+    """Return an exception in words, with its root cause."""
+    from sglang_plug.core.selection import ErrorFacts
+
+    root = root_cause(error)
+    cause = None if root is error else f"{type(root).__name__}: {root}"
+    return ErrorFacts(type(error).__name__, str(error), cause, place_of(root), phase)
