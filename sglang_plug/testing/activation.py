@@ -27,13 +27,13 @@ class ActivationTests:
         demand(
             candidates,
             f"no entry point {self.entry_point!r} in group {group} (installed: {known})",
-            "it never sees the platform, and serves on a built-in one",
+            "never sees the platform, and serves on a built-in one",
         )
 
     def test_entry_point_name_is_unique(self, candidates: tuple[Candidate, ...]) -> None:
         """No other distribution has the same name."""
         dists = ", ".join(str(found.dist) for found in candidates)
-        what = "it refuses to start" if self.runtime == "diffusion" else "the one that is enumerated last wins, without a word"
+        what = "refuses to start" if self.runtime == "diffusion" else "takes the one that is enumerated last, without a word"
         demand(len(candidates) <= 1, f"{len(candidates)} distributions have an entry point {self.entry_point!r}: {dists}", what)
 
     def test_entry_point_name_can_be_selected(self) -> None:
@@ -42,11 +42,9 @@ class ActivationTests:
         demand(
             name == name.strip() and "," not in name,
             f"the name {name!r} holds spaces or commas",
-            "SGLANG_PLUGINS splits at commas and trims",
+            "splits SGLANG_PLUGINS at commas, and trims",
         )
-        demand(
-            name.lower() not in DIFFUSION.reserved, f"the name {name!r} is a built-in platform's", "diffusion refuses to start beside it"
-        )
+        demand(name.lower() not in DIFFUSION.reserved, f"the name {name!r} is a built-in platform's", "refuses to start, in diffusion")
 
     def test_callback_does_not_import_sglang(self, activation: dict[str, Any]) -> None:
         """It is called while SGLang is still half-imported."""
@@ -55,7 +53,7 @@ class ActivationTests:
         demand(
             activation["kind"] != "needs_host",
             f"importing or calling the callback imports sglang{where}",
-            "it calls the callback while half-imported itself; where the plugin was imported first, it falls back to a built-in platform",
+            "calls the callback while half-imported itself; where the plugin was imported first, it falls back to a built-in platform",
         )
 
     def test_callback_loads(self, activation: dict[str, Any]) -> None:
@@ -77,11 +75,11 @@ class ActivationTests:
         demand(
             activation["kind"] != "wrong_type",
             f"the callback returned a {activation['type']}: {activation.get('repr')}",
-            "it takes any answer but None for a class name, and stops with TypeError",
+            "takes any answer but None for a class name, and stops with TypeError",
         )
         if activation["kind"] == "returned":
             name = activation["returned"]
-            demand(name.strip() == name and name, f"the callback returned {name!r}", "it cannot resolve that name")
+            demand(name.strip() == name and name, f"the callback returned {name!r}", "cannot resolve that name")
 
     def test_callback_prints_nothing(self, activation: dict[str, Any]) -> None:
         """Programs read what SGLang's commands print."""
@@ -89,7 +87,7 @@ class ActivationTests:
         demand(
             not text.strip(),
             f"the callback prints: {text.strip()[:200]!r}",
-            "every process calls it, so every command's output begins with that",
+            "calls it in every process, so that every command's output begins with this",
         )
 
     def test_callback_leaves_no_processes(self, activation: dict[str, Any]) -> None:
@@ -97,7 +95,7 @@ class ActivationTests:
         demand(
             not activation.get("leftovers"),
             f"the callback leaves processes behind: {activation.get('leftovers')}",
-            "it calls it in every process",
+            "calls it in every process",
         )
 
     def test_callback_always_says_the_same(self, candidates: tuple[Candidate, ...]) -> None:
@@ -106,7 +104,7 @@ class ActivationTests:
             engine.prepare()
             callback = entrypoints.load(candidates[-1])
             first, second = callback(), callback()
-            demand(first == second, f"the callback returned {first!r}, then {second!r}", "its processes would run on different platforms")
+            demand(first == second, f"the callback returned {first!r}, then {second!r}", "would run its processes on different platforms")
 
     def test_callback_leaves_the_environment_alone(self, candidates: tuple[Candidate, ...]) -> None:
         """It asks; it sets nothing up."""
@@ -120,7 +118,7 @@ class ActivationTests:
             demand(
                 not changed,
                 f"the callback changes {', '.join(changed)}",
-                "it also calls the callbacks of platforms that it then does not choose; set-up belongs in init_backend()",
+                "also calls the callbacks of platforms that it then does not choose; set-up belongs in init_backend()",
             )
 
     def test_callback_initialises_no_device(self, candidates: tuple[Candidate, ...]) -> None:
@@ -131,9 +129,7 @@ class ActivationTests:
             entrypoints.load(candidates[-1])()
             torch = sys.modules.get("torch")
             started = torch is not None and torch.cuda.is_initialized()
-            demand(
-                not started, "the callback initialises the device", "it forks later, and a forked child cannot use an initialised device"
-            )
+            demand(not started, "the callback initialises the device", "forks later, and a forked child cannot use an initialised device")
 
     @staticmethod
     def _refuse_raise(what: str, activation: dict[str, Any]) -> None:
@@ -143,7 +139,7 @@ class ActivationTests:
         place = f"\n  at {at['file']}:{at['line']}" if at else ""
         refuse(
             f"{what}: {root['type']}: {root['message']}{place}",
-            "automatic SRT selection logs it and serves on a built-in platform; diffusion, and any explicit selection, stop",
+            "logs it and serves on a built-in platform (SRT, nothing selected); stops (diffusion, or the platform is selected)",
         )
 
 

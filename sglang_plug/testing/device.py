@@ -152,7 +152,7 @@ class DeviceTests:
     def test_operations_return_nothing(self, platform: Any, expected: PlatformContract, operation: str) -> None:
         """They work without a model."""
         answer = ask(platform, expected, operation)
-        demand(answer is None, f"{operation}() returned {answer!r}", "expects nothing")
+        demand(answer is None, f"{operation}() returned {answer!r}", "expects nothing of it")
 
     def test_device_can_be_made_current(self, platform: Any, expected: PlatformContract) -> None:
         """A torch.device is taken."""
@@ -164,7 +164,7 @@ class DeviceTests:
             "set_device",
             torch.device(platform.device_type, 0) if platform.device_type != "cpu" else torch.device("cpu"),
         )
-        demand(answer is None, f"set_device() returned {answer!r}", "expects nothing")
+        demand(answer is None, f"set_device() returned {answer!r}", "expects nothing of it")
 
     def test_collective_backend_is_a_text(self, platform: Any, expected: PlatformContract) -> None:
         """The name of a torch.distributed backend."""

@@ -33,7 +33,7 @@ class IdentityTests:
         demand(
             issubclass(platform_class, base),
             f"{platform_class.__qualname__} is no subclass of {base.__qualname__}",
-            "it raises TypeError at start-up",
+            "raises TypeError at start-up",
         )
 
     def test_class_is_found_by_its_name(self, platform_class: type[Any]) -> None:
@@ -45,7 +45,7 @@ class IdentityTests:
         demand(
             again is platform_class,
             f"{platform_class!r} does not survive pickling: {again!r}",
-            "its spawned processes import the class by name",
+            "imports the class by name in its spawned processes",
         )
 
     def test_class_needs_no_arguments(self, platform_class: type[Any]) -> None:
@@ -53,7 +53,7 @@ class IdentityTests:
         try:
             platform_class()
         except TypeError as exc:
-            demand(False, f"{platform_class.__qualname__}() fails: {exc}", "it constructs the class without arguments, at start-up")
+            demand(False, f"{platform_class.__qualname__}() fails: {exc}", "constructs the class without arguments, at start-up")
 
     def test_platform_is_out_of_tree(self, platform: Any) -> None:
         """`_enum` says that it comes from outside."""

@@ -55,10 +55,10 @@ def is_number(value: object) -> bool:
 def demand_bytes(value: object, what: str, *, least: int = MIB) -> None:
     """Demand a number of bytes: no text, and nothing so small that it must be MiB or GiB."""
     __tracebackhide__ = True
-    demand(is_number(value), f"{what} is {value!r}, not a number of bytes", "it compares and divides it, and stops with TypeError")
+    demand(is_number(value), f"{what} is {value!r}, not a number of bytes", "compares and divides it, and stops with TypeError")
     assert isinstance(value, Real)
     demand(
         float(value) >= least,
         f"{what} is {value!r}, which cannot be bytes (MiB or GiB?)",
-        "it sizes the KV cache by bytes, finds no room, and stops at start-up",
+        "sizes the KV cache by bytes, finds no room, and stops at start-up",
     )

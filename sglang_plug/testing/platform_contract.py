@@ -96,10 +96,10 @@ class PlatformContract(ActivationTests, IdentityTests, DeviceTests, ServingTests
         try:
             found: Any = pkgutil.resolve_name(returned)
         except Exception as exc:  # noqa: BLE001 - whatever the import of a stranger's module raises is the finding
-            refuse(f"{returned!r} does not import: {type(exc).__name__}: {exc}", "it stops with this error, or hides it behind another one")
+            refuse(f"{returned!r} does not import: {type(exc).__name__}: {exc}", "stops with this error, or hides it behind another one")
         kind = found if isinstance(found, type) else None
         if kind is None:
-            refuse(f"{returned!r} is no class but {found!r}", "it raises TypeError at start-up")
+            refuse(f"{returned!r} is no class but {found!r}", "raises TypeError at start-up")
         return kind
 
     @pytest.fixture(scope="class")

@@ -43,7 +43,7 @@ class ServingTests:
         demand(
             started["class"] == here,
             f"the worker runs on {started['class']}, this process on {here}",
-            "its processes must agree on the platform",
+            "needs its processes to agree on the platform",
         )
 
     def test_backend_is_set_up_once(self, started: dict[str, Any]) -> None:

@@ -158,7 +158,7 @@ def test_the_tests_fail_when_the_platform_is_wrong(tmp_path: Path) -> None:
     done = environment.run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "total_memory_is_bytes", cwd=folder)
     assert done.returncode == 1
     assert "get_device_total_memory() is 16, which cannot be bytes (MiB or GiB?)" in done.stdout
-    assert "SGLang: it sizes the KV cache by bytes" in done.stdout
+    assert "SGLang: sizes the KV cache by bytes" in done.stdout
 
 
 def test_python_3_10_can_read_it(both: Path) -> None:

@@ -185,7 +185,7 @@ CALLBACKS: dict[str, tuple[str, str, str]] = {
     "local class": (
         ("def made():\n    from sglang.srt.platforms.interface import SRTPlatform\n    class P(SRTPlatform): pass\n    return P\n"
         "def __getattr__(name):\n    if name == 'P': return made()\n    raise AttributeError(name)\ndef activate(): return 'c_local_class:P'"),
-        "class_is_found_by_its_name", "import the class by name",
+        "class_is_found_by_its_name", "imports the class by name",
     ),
 }  # fmt: skip
 

@@ -68,7 +68,7 @@ class {{ cookiecutter.prefix }}Platform({{ cookiecutter.prefix }}Device, SRTPlat
 {% endif %}
 
 {% endif %}
-    # --- SGLang before 0.5.22 asks for these; later releases have defaults of their own, and never call some of them ---
+    # --- SGLang before 0.5.22 has no defaults for these ---
 
     if not hasattr(SRTPlatform, "get_kv_pool_cls"):
 
@@ -89,8 +89,4 @@ class {{ cookiecutter.prefix }}Platform({{ cookiecutter.prefix }}Device, SRTPlat
             from {{ cookiecutter.package }}.allocator import OneTokenPages
 
             return OneTokenPages  # VENDOR: an allocator with pages, where the device wants them
-
-        def support_cuda_graph(self) -> bool:
-            """Tell whether the device captures graphs. {{ cookiecutter.status.support_cuda_graph }}"""
-            return False  # VENDOR
 {% endif %}

@@ -1,0 +1,117 @@
+"""Scaffolded packages on real SGLang: their own conformance tests, requests served, an image made. Template form × release."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.server import SMALL, serving
+from tests.scaffold.environments import ROOT
+from tests.scaffold.making import FORMS, make
+
+pytestmark = pytest.mark.sglang
+
+BORROWED = ("pytest", "_pytest", "pluggy", "iniconfig", "pygments", "packaging")  # what the engine's environment lacks to run tests
+PROMPT = "hello world"
+SERVED = ("srt", "both", "srt-0.5.17", "both-0.5.21")
+NO_HARDWARE = ("both-mlu", "both-cuda-plain")
+
+
+@pytest.fixture(scope="module", params=["0.5.23", "0.5.21"])
+def engine(request: pytest.FixtureRequest) -> Path:
+    """The python of an environment with the release."""
+    found: Path = request.getfixturevalue("real_sglang" if request.param == "0.5.23" else "real_sglang_0521")
+    return found
+
+
+@pytest.fixture(scope="session")
+def runner(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that brings pytest, and nothing else of this environment."""
+    folder = tmp_path_factory.mktemp("runner")
+    for name in BORROWED:
+        (folder / name).symlink_to(Path(sysconfig.get_path("purelib")) / name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model() -> str:
+    from sglang_plug.standin.models import tiny_llama
+
+    return str(tiny_llama())
+
+
+def install(folder: Path, form: str) -> tuple[Path, Path]:
+    """Make the package, install its wheel into a folder, and return the project and that folder."""
+    project = make(folder, **FORMS[form])
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--no-build-isolation",
+        "--disable-pip-version-check",
+    ]
+    subprocess.run([*pip, "--target", folder / "site", project], check=True, capture_output=True)
+    return project, folder / "site"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_its_own_tests_pass(engine: Path, runner: Path, tmp_path: Path, form: str) -> None:
+    project, site = install(tmp_path, form)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (site, ROOT, runner)))}
+    command = [engine, "-m", "pytest", "-q", "-p", "sglang_plug.testing.plugin", "-p", "no:cacheprovider", "-rs"]
+    done = subprocess.run(command, cwd=project, env=env, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
+    assert ("the hardware is absent" in done.stdout) == (form in NO_HARDWARE)
+
+
+@pytest.mark.parametrize("form", SERVED)
+def test_it_serves_the_tokens_that_transformers_does(engine: Path, tmp_path: Path, model: str, form: str) -> None:
+    _, site = install(tmp_path, form)
+    arguments = ("--python", str(engine), "--platform", "my_chip", "--model-path", model, *SMALL, "--sleep-on-idle")
+    with serving(*arguments, env={"PYTHONPATH": str(site)}) as server:
+        server.wait_ready(300)
+        body = {"text": PROMPT, "sampling_params": {"max_new_tokens": 8, "temperature": 0}}
+        request = urllib.request.Request(f"{server.url}/generate", json.dumps(body).encode(), {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            tokens = json.load(answer)["output_ids"]
+        assert "my_chip: scheduler ready in process" in server.log
+    assert tokens == greedy(model, 8)
+
+
+def greedy(model: str, count: int) -> list[int]:
+    """What transformers generates from the same weights."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    inputs = tokenizer(PROMPT, return_tensors="pt")
+    network = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32)
+    made = network.generate(**inputs, max_new_tokens=count, do_sample=False)
+    return [int(token) for token in made[0][inputs["input_ids"].shape[1] :]]
+
+
+@pytest.mark.parametrize("form", ["diffusion", "both-0.5.21"])
+def test_it_makes_an_image(engine: Path, tmp_path: Path, form: str) -> None:
+    _, site = install(tmp_path, form)
+    subprocess.run([engine, ROOT / "tests" / "sglang" / "tiny_sd3.py", tmp_path / "sd3"], check=True, capture_output=True, timeout=300)
+    command = [Path(engine).parent / "sglang", "generate", "--model-path", tmp_path / "sd3", "--model-id", "stable-diffusion-3-medium"]
+    command += ["--prompt", "a red cube", "--num-inference-steps", "2", "--height", "64", "--width", "64", "--seed", "1"]
+    env = {**os.environ, "PYTHONPATH": str(site), "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(
+        [*command, "--save-output", "--output-path", tmp_path / "out"], env=env, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-6000:]
+    assert "my_chip: worker ready in process" in done.stdout + done.stderr
+    picture = next((tmp_path / "out").glob("*.png"))
+    assert picture.read_bytes().startswith(b"\x89PNG")
