@@ -22,10 +22,10 @@ def test_every_conformance_test_is_in_the_guide_with_its_docstring(contract: typ
 
 def test_nothing_else_is_in_the_guide() -> None:
     known = {name for contract in (PlatformContract, HookContract) for name in dir(contract)}
-    assert set(re.findall(r"^\| `(test_\w+)`", GUIDE, re.M)) <= known
+    assert set(re.findall(r"^\| `(test_\w+)`", GUIDE, re.MULTILINE)) <= known
 
 
 def test_every_fixture_is_in_the_guide() -> None:
     fixtures = [name for name in vars(plugin) if type(getattr(plugin, name)).__name__ == "FixtureFunctionDefinition"]
     assert sorted(fixtures) == ["fake_install", "hooked", "plugin_world", "spawned_worker"]
-    assert all(f"\n`{name}`\n:" in GUIDE for name in fixtures)
+    assert all(f"\n### `{name}`\n" in GUIDE for name in fixtures)
