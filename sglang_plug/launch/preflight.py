@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from sglang_plug.checks.model import Finding, Level
 from sglang_plug.errors import LaunchError
+from sglang_plug.launch import foresight, traps
 from sglang_plug.launch import plan as plans
-from sglang_plug.launch import traps
 from sglang_plug.launch.arguments import EngineArguments
 from sglang_plug.probe.environment import variables_for
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from sglang_plug.core.resolution import Resolution
     from sglang_plug.core.selection import Choice
+    from sglang_plug.launch.foresight import Foreseen
     from sglang_plug.launch.plan import Plan
     from sglang_plug.probe.decision import Survey
     from sglang_plug.probe.environment import Environment
@@ -44,6 +45,7 @@ class Preflight:
         choices: what becomes of each hook plugin.
         variables: the SGLANG_* and SGL_* variables that the engine will see.
         findings: what there is to say, most severe first.
+        hooks: those that the plugins' source registers.
         survey: all that was found in the environment, for reports.
     """
 
@@ -52,6 +54,7 @@ class Preflight:
     choices: Sequence[Choice] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     findings: Sequence[Finding] = ()
+    hooks: Sequence[Foreseen] = ()
     survey: Survey | None = None
 
     def refusals(self, allowed: Iterable[str] = ()) -> list[Finding]:
@@ -77,9 +80,12 @@ def examine(request: Request) -> Preflight:
     plan = _plan(request, found.facts["sglang"])
     decision = found.decisions[runtime]
     situation = traps.Situation(plan, decision.resolution, decision.choices)
-    findings = [*_undecided(decision.resolution), *traps.find(situation)]
+    path = found.facts["interpreter"]["path"]
+    own = decision.resolution.dist if decision.resolution.outcome == "plugin" else None
+    hooks, foreseen = foresight.foresee(decision.choices, path, found.release, runtime, own=own)
+    findings = [*_undecided(decision.resolution), *traps.find(situation), *foreseen]
     findings.sort(key=lambda finding: finding.level.rank)
-    return Preflight(plan, decision.resolution, decision.choices, dict(found.settings.raw), findings, found)
+    return Preflight(plan, decision.resolution, decision.choices, dict(found.settings.raw), findings, hooks, found)
 
 
 def skip(request: Request) -> Preflight:

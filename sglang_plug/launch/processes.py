@@ -48,3 +48,29 @@ def expected(plan: Plan) -> list[Expected]:
         Expected("detokenizer router", int(arguments.number("detokenizers") > 1), False, "nothing"),
     ]
     return [row for row in rows if row.count]
+
+
+# Where the code behind a target runs, by the start of its name; the first match counts.
+_PLACES = (
+    ("sglang.srt.managers.detokenizer_manager", "detokenizer"),
+    ("sglang.srt.managers.data_parallel_controller", "data-parallel controller"),
+    ("sglang.srt.managers.tokenizer_manager", "tokenizer worker"),
+    ("sglang.srt.managers.template_manager", "tokenizer worker"),
+    ("sglang.srt.entrypoints", "tokenizer worker"),
+    ("sglang.srt.parser", "tokenizer worker"),
+    ("sglang.srt.server_args", "main"),
+    ("sglang.srt.arg_groups", "main"),
+    ("sglang.srt", "scheduler"),
+    ("sglang.multimodal_gen.runtime.server_args", "main"),
+    ("sglang.multimodal_gen.runtime.entrypoints", "main"),
+    ("sglang.multimodal_gen.runtime.launch_server", "main"),
+    ("sglang.multimodal_gen", "diffusion worker"),
+)
+
+
+def place_of(target: str, rows: list[Expected]) -> str | None:
+    """Return the title of the process in which the code behind a target runs; None where that is not SGLang's code."""
+    dotted = target.replace(":", ".")
+    place = next((title for prefix, title in _PLACES if dotted.startswith(prefix + ".")), None)
+    titles = {row.title for row in rows}
+    return "main" if place == "tokenizer worker" and place not in titles else place

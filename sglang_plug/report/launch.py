@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from sglang_plug.checks.model import Level
+from sglang_plug.launch.processes import place_of
 from sglang_plug.report.escape import visible
 from sglang_plug.report.text import console
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from sglang_plug.checks.model import Finding
+    from sglang_plug.launch.foresight import Foreseen
     from sglang_plug.launch.obituary import Obituary
     from sglang_plug.launch.preflight import Preflight
     from sglang_plug.launch.processes import Expected
@@ -46,7 +48,7 @@ class Narrator:
             self._row("platform", sentence)
         for index, line in enumerate(_plugins(flight)):
             self._row("" if index else "plugins", line)
-        for index, line in enumerate(_processes(expected)):
+        for index, line in enumerate(_processes(expected, flight.hooks)):
             self._row("" if index else "processes", line)
         shown = [f"{name}={shlex.quote(value)}" for name, value in flight.variables.items()]
         self._row("variables", " ".join(shown) or "none of SGLang's is set")
@@ -113,7 +115,19 @@ def _plugins(flight: Preflight) -> Iterator[str]:
         yield f"{verdict:<8} {candidate.name} ({candidate.dist} {candidate.version or ''}): {choice.why}"
 
 
-def _processes(expected: Sequence[Expected]) -> Iterator[str]:
-    for row in expected:
+def _processes(expected: Sequence[Expected], hooks: Sequence[Foreseen]) -> Iterator[str]:
+    """Yield a line a process: whether plugins are loaded there, and the hooks that the plugins' source names for it."""
+    rows = list(expected)
+    for row in rows:
         count = f"{row.count} × " if row.count > 1 else ""
-        yield f"{'hooks' if row.hooks else 'no hooks':<8} {count}{row.title}: {row.what}"
+        here = [hook for hook in hooks if hook.target is not None and place_of(hook.target, rows) == row.title]
+        named = ", ".join(f"{_short(hook.target or '')} ({hook.type or '?'}, {hook.plugin})" for hook in here)
+        lost = " never fires" if here and not row.hooks else ""
+        yield f"{'hooks' if row.hooks else 'no hooks':<8} {count}{row.title}: {named or row.what}{lost}"
+    computed = sorted({hook.plugin for hook in hooks if hook.target is None})
+    if computed:
+        yield f"         the source of {', '.join(computed)} computes targets: they are told once they are applied"
+
+
+def _short(target: str) -> str:
+    return ".".join(target.replace(":", ".").split(".")[-2:])

@@ -27,7 +27,7 @@ HOOKS = """
     def around(original, *args, **kwargs): return original(*args, **kwargs)
     def register():
         HookRegistry.register("sglang.srt.managers.scheduler.Scheduler.run_batch", around, HookType.AROUND)
-        HookRegistry.register("sglang.srt.managers.scheduler.Scheduler.retract", around, HookType.AROUND)
+        HookRegistry.register("sglang.srt.managers.scheduler.Scheduler.abort_request", around, HookType.AROUND)
         {more}
 """
 
@@ -67,6 +67,7 @@ class TestOneServer:
         assert "platform   SRT will use pa (pa.plat.Plat) of pa-dist, selected by SGLANG_PLATFORM" in server.log
         assert "plugins    load     my_hooks (hooks-dist 1.0)" in server.log
         assert "variables  SGLANG_PLATFORM=pa SGLANG_PLUGINS=my_hooks" in server.log
+        assert "hooks    scheduler: Scheduler.run_batch (AROUND, my_hooks), Scheduler.abort_request (AROUND, my_hooks)" in server.log
         assert "scheduler TP0 (" in server.log
 
     def test_arguments_arrive_untouched(self, server: Server):
@@ -84,12 +85,12 @@ class TestOneServer:
             assert answer.status == 200
         assert run_batch() - before == 5  # one batch a token, the prompt's first
         found = recording.read(records)
-        assert [hook.target for hook in recording.silent(found)] == ["sglang.srt.managers.scheduler.Scheduler.retract"]
+        assert [hook.target for hook in recording.silent(found)] == ["sglang.srt.managers.scheduler.Scheduler.abort_request"]
 
     def test_hooks_command_flags_what_never_fired(self, server: Server, records: Path):
         done = subprocess.run([TOOL, "hooks", records, "--strict"], capture_output=True, text=True, check=False)
         assert done.returncode == 1
-        assert "never fired: sglang.srt.managers.scheduler.Scheduler.retract (around, my_hooks)" in done.stdout
+        assert "never fired: sglang.srt.managers.scheduler.Scheduler.abort_request (around, my_hooks)" in done.stdout
         plain = subprocess.run([TOOL, "hooks", records, "--format", "json"], capture_output=True, text=True, check=True)
         facts = json.loads(plain.stdout)
         assert facts["schema"] == 1
@@ -147,20 +148,37 @@ def test_names_are_escaped(site: Site):
     assert "\\x1b[31mred" in done.stderr
 
 
-def test_the_platforms_own_hook_that_cannot_apply_ends_the_start(site: Site):
+def vendor(site: Site, target: str) -> None:
+    """Install platform and hooks as one distribution, as a vendor ships them; `target` is an expression."""
     platform(site)
-    hooks(site, 'HookRegistry.register("sglang.srt.managers.scheduler.Scheduler.gone", around, HookType.AROUND)', dist="pa-hooks")
-    info = next(site.root.glob("pa_dist-*.dist-info"))  # one distribution, as a vendor ships it
+    site.write({"my_hooks.py": HOOKS.format(more=f"HookRegistry.register({target}, around, HookType.AROUND)")})
+    info = next(site.root.glob("pa_dist-*.dist-info"))
     info.joinpath("entry_points.txt").write_text(
         "[sglang.srt.platforms]\npa = pa:activate\n[sglang.srt.plugins]\nmy_hooks = my_hooks:register\n"
     )
-    subprocess.run(["rm", "-r", str(next(site.root.glob("pa_hooks-*.dist-info")))], check=True)
+
+
+GONE = "sglang.srt.managers.scheduler.Scheduler.gone"
+
+
+def test_the_platforms_own_hook_on_a_target_that_is_gone(site: Site):
+    vendor(site, repr(GONE))
+    done = refuse(site, "--platform", "pa")
+    assert done.returncode == 1
+    assert "error SP501" in done.stderr
+    assert GONE in done.stderr
+    assert "not started: SP501" in done.stderr
+
+
+def test_a_target_that_the_source_does_not_tell_is_found_inside_the_engine(site: Site):
+    vendor(site, f"{GONE[:-4]!r} + str.lower('GONE')")
     env = {"PYTHONPATH": str(site.root)}
     with serving(*STANDIN, "--platform", "pa", env=env, ready=False, status=None) as server:
         assert server.wait_end(60) == 1
-    assert "error SP529: the hook of my_hooks on sglang.srt.managers.scheduler.Scheduler.gone cannot be applied in main" in server.log
+    assert "the source of my_hooks computes targets" in server.log
+    assert f"error SP529: the hook of my_hooks on {GONE} cannot be applied in main" in server.log
     with serving(*STANDIN, "--platform", "pa", "--allow", "sp529", env=env) as server:
-        assert "warning SP529" in server.log or "error SP529" in server.log
+        assert f"error SP529: the hook of my_hooks on {GONE}" in server.log
 
 
 def test_a_killed_scheduler_ends_the_launch(site: Site):

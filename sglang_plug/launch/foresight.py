@@ -1,0 +1,111 @@
+"""The hooks of the plugins that will be loaded, read off their source: what the launch will meet, without running any of it.
+
+A forecast: what a plugin computes at run time cannot be read. The guard tells the rest from inside the engine's processes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sglang_plug.checks.model import Finding, Level
+from sglang_plug.errors import CatalogueError
+from sglang_plug.launch.hooktraps import target_traps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sglang_plug.checks.source.plugin import Plugin
+    from sglang_plug.checks.source.project import PythonFile
+    from sglang_plug.checks.source.registrations import Registration
+    from sglang_plug.core.selection import Choice
+
+# A hook that one of these speaks of is not applied; the others are about hooks that do not do what their author thinks.
+_CANNOT_APPLY = frozenset({"SP501", "SP502", "SP503", "SP511"})
+_UNREADABLE = "SP706"
+_MANY_FILES = 400
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """One hook that a plugin registers, as far as its source tells. `target` is None where it is computed."""
+
+    plugin: str
+    target: str | None
+    type: str | None
+
+
+def foresee(
+    choices: Sequence[Choice], path: Sequence[str], release: str, runtime: str, *, own: str | None = None
+) -> tuple[list[Foreseen], list[Finding]]:
+    """Return the hooks that will be registered in a runtime, and what is known to be wrong with them.
+
+    Args:
+        choices: what becomes of each plugin.
+        path: the `sys.path` of the engine's interpreter.
+        release: SGLang's version, or the nearest that the catalogue knows.
+        runtime: `srt` or `diffusion`.
+        own: the distribution of the selected platform.
+    """
+    from sglang_plug.checks.source.registrations import registrations
+    from sglang_plug.checks.source.targets import judge_target
+    from sglang_plug.contract import catalogue
+
+    try:
+        known = catalogue.load(catalogue.nearest(release))
+    except CatalogueError:
+        return [], []
+    hooks: list[Foreseen] = []
+    findings: dict[tuple[str, str], Finding] = {}
+    for choice in choices:
+        if choice.verdict != "load":
+            continue
+        for registration in registrations(_source(choice.candidate.value, path), known):
+            if registration.runtime != runtime or registration.facts.file.is_test:
+                continue
+            hooks.append(Foreseen(choice.candidate.name, registration.target, registration.type))
+            said = [*_traps(registration, choice.candidate.name), *judge_target(registration, known)]
+            for finding in said:
+                if finding.code != _UNREADABLE:
+                    findings.setdefault((finding.code, finding.subject["name"]), _weighed(finding, choice, own))
+    return hooks, list(findings.values())
+
+
+def _traps(registration: Registration, plugin: str) -> Iterator[Finding]:
+    if registration.target is not None:
+        yield from target_traps(registration.target, (registration.type or "after").lower(), plugin)
+
+
+def _weighed(finding: Finding, choice: Choice, own: str | None) -> Finding:
+    """A hook that cannot apply forbids the start where it ships with the selected platform; everything else is told."""
+    named = replace(finding, subject={**finding.subject, "plugin": choice.candidate.name})
+    fatal = finding.code in _CANNOT_APPLY and own is not None and choice.candidate.dist == own
+    if finding.level is Level.ERROR and not fatal:
+        return replace(named, level=Level.WARNING)
+    return replace(named, hint=f"{finding.hint or 'correct the hook'}; or go on with --allow {finding.code}") if fatal else named
+
+
+def _source(value: str, path: Sequence[str]) -> Plugin:
+    """Return the source of an entry point's package, found on `path` as an import would find it; empty where it is not there."""
+    from sglang_plug.checks.source.declared import Declared
+    from sglang_plug.checks.source.plugin import Plugin
+    from sglang_plug.checks.source.project import Project
+
+    top = value.partition(":")[0].split(".")[0].strip()
+    for place in map(Path, path):
+        single = place / f"{top}.py"
+        inside = sorted((place / top).rglob("*.py")) if (place / top).is_dir() else [single] if single.is_file() else []
+        if inside:
+            files = [] if len(inside) > _MANY_FILES else [_file(file, place) for file in inside]
+            return Plugin(Project(place, tuple(files), Declared(), (place,)))
+    return Plugin(Project(Path(), (), Declared(), ()))
+
+
+def _file(path: Path, root: Path) -> PythonFile:
+    from sglang_plug.checks.source.project import PythonFile
+
+    module = ".".join(path.relative_to(root).with_suffix("").parts)
+    package = path.name == "__init__.py"
+    is_test = path.name.startswith("test_") or "tests" in path.relative_to(root).parts
+    return PythonFile(path, str(path), module.removesuffix(".__init__"), package, path.read_bytes(), is_test)
