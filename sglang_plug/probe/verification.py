@@ -33,13 +33,14 @@ def _verify_one(inquiry: Inquiry, decision: Decision) -> Decision:
 
 
 def summarise(facts: Mapping[str, Any], runtime: str, *, real: bool) -> dict[str, Any]:
-    """Return {"engine", "version", "class", "enum", "device_name", "error", "shown", "executed", "applied", "failed"} of a rehearsal."""
+    """Return what the host chose or raised, whose classes the callbacks named, and which plugins it ran, as a flat dictionary."""
     summary: dict[str, Any] = dict.fromkeys(("class", "enum", "device_name", "error", "shown"))
     summary["engine"] = "sglang" if real else "standin"
     summary["version"] = facts.get("sglang", {}).get("version")
     summary.update(_platform(facts, runtime))
     if summary["class"] is None and summary["error"] is None:
         summary["error"] = _import_failure(facts)
+    summary["resolved"] = _resolved(facts)
     together = facts["together"].get(runtime) or {}
     log = (together.get("value") or {}).get("log", [])
     messages = [record["message"] for record in log]
@@ -47,6 +48,17 @@ def summarise(facts: Mapping[str, Any], runtime: str, *, real: bool) -> dict[str
     summary["targets"] = (together.get("value") or {}).get("targets", [])
     summary["failed"] = [record["message"] for record in log if record["level"] in {"ERROR", "CRITICAL"}]
     return summary
+
+
+def _resolved(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return the class that each callback's text led to, for a name may be another one's alias."""
+    found = {}
+    for trial in facts["platforms"].values():
+        report = trial["value"] or {}
+        text, cls = report.get("returned", {}).get("text"), report.get("class", {}).get("qualname")
+        if text and cls:
+            found[text.strip()] = cls
+    return found
 
 
 def _platform(facts: Mapping[str, Any], runtime: str) -> dict[str, Any]:
@@ -115,7 +127,8 @@ def compare(ours: Resolution, host: Mapping[str, Any]) -> tuple[Step, Failure | 
     if host["class"] is None:
         message = f"the host ({subject}) gave no answer in its dry run"
         return Step("verify", subject, "failed", message), Failure("VerificationError", message, hint="try: sglang-plug doctor --verbose")
-    if same_class(ours.qualname, host["class"]):
+    named = host["resolved"].get(ours.qualname, ours.qualname)
+    if same_class(named, host["class"]):
         return Step("verify", subject, "agrees", f"the host chose {host['class']} (device {host['device_name']})"), None
     return _differ(subject, f"the host chose {host['class']}", ours)
 

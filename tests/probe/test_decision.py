@@ -324,6 +324,13 @@ def test_a_name_is_meant_for_the_runtimes_that_know_it(here: Callable[..., Envir
     assert runtimes_with(here(), "nobody", both) == both
 
 
+def test_torch_is_asked_where_its_version_file_cannot_tell(here: Callable[..., Environment], site: Site) -> None:
+    init = "class xpu:\n    is_available = staticmethod(lambda: True)\n    device_count = staticmethod(lambda: 1)\n"
+    site.write({"torch/__init__.py": init, "torch/version.py": "__version__ = '2.9+xpu'\ncuda = None\nhip = None\nxpu = '2025'\n"})
+    found = decide(here(), ("srt", "diffusion"))
+    assert (found["srt"].name, found["diffusion"].name) == ("xpu", "xpu")
+
+
 def test_this_process_never_imports_sglang_or_a_plugin(here: Callable[..., Environment], site: Site) -> None:
     install.platform(site)
     decide(here(), ("srt", "diffusion"))
