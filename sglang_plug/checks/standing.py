@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sglang_plug.checks.model import Level
 from sglang_plug.probe.decision import numbers
@@ -25,7 +25,7 @@ _KINDS = {
 
 
 def target_of(world: World, hook: Mapping[str, Any], met: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return a target's facts: as the host met it, or, for SGLang's own names on the stand-in, as the catalogue has them; None where neither knows."""
+    """Return a target's facts as the host met it, or, for SGLang's own names on the stand-in, as the catalogue has them."""
     name = str(hook["target"]).replace(":", ".", 1)
     if world.real or not name.startswith("sglang."):
         return met
@@ -34,7 +34,7 @@ def target_of(world: World, hook: Mapping[str, Any], met: Mapping[str, Any] | No
     symbol = world.catalogue.find(name)
     facts = dict(met or {}) if met is not None and "error" not in met else {}
     if symbol is None:
-        near = [other for other in world.catalogue.near(name, limit=3)]
+        near = list(world.catalogue.near(name, limit=3))
         parent = name.rpartition(".")[0]
         known = world.catalogue.find(parent) is not None or world.catalogue.has_module(parent)
         at, reason = (name, "no_attribute") if known else (_missing_part(world, name), "no_module")
@@ -82,7 +82,16 @@ def _described(symbol: Symbol, name: str) -> dict[str, Any]:
     return facts
 
 
-#: (pattern of the target, first release, what happens, hint, level)
+class Idle(NamedTuple):
+    """Why a hook does not run, what to do, and how bad it is."""
+
+    words: str
+    hint: str
+    level: Level = Level.ERROR
+    code: str = "SP526"
+
+
+#: (pattern of the target, first release, what happens, hint, level, code)
 _PECULIAR = (
     (
         r"sglang\.srt\.server_args\.ServerArgs\.(__post_init__|__init__)",
@@ -90,6 +99,7 @@ _PECULIAR = (
         "ServerArgs is a msgspec struct, built without calling it: the hook is applied and never runs",
         "hook ServerArgs.resolve_once, or ServerArgs.check_server_args",
         Level.ERROR,
+        "SP531",
     ),
     (
         r"sglang\.srt\.server_args\.ServerArgs\.__post_init__",
@@ -97,6 +107,7 @@ _PECULIAR = (
         "since 0.5.19 arguments are resolved later, in resolve_once(): the hook sees them unresolved",
         "hook ServerArgs.resolve_once",
         Level.WARNING,
+        "SP526",
     ),
     (
         r"sglang\.srt\.managers\.[\w.]+\.run_(scheduler|detokenizer|data_parallel_controller)_process",
@@ -104,6 +115,7 @@ _PECULIAR = (
         "plugins are loaded inside that function, after it was looked up: the hook never runs in the child, and Engine() cannot pickle it",
         "hook a method of the class that it runs, such as Scheduler.__init__",
         Level.ERROR,
+        "SP526",
     ),
     (
         r"sglang\.srt\.server_args\.ServerArgs\.add_cli_args",
@@ -111,34 +123,34 @@ _PECULIAR = (
         "`sglang serve --help` is printed before plugins load, so it does not show the new flags; from_cli_args drops their values",
         "read the value in a hook on ServerArgs.from_cli_args",
         Level.INFO,
+        "SP526",
     ),
 )
 
 
-def never_fires(world: World, hook: Mapping[str, Any]) -> tuple[str, str, Level] | None:
-    """Return (what, hint, level) where this release is known never, or not everywhere, to run a hook on that target."""
+def never_fires(world: World, hook: Mapping[str, Any]) -> Idle | None:
+    """Return why this release never, or not everywhere, runs a hook on that target; None where it is not known to be so."""
     name = str(hook["target"]).replace(":", ".", 1)
-    if hook["registry"] == "srt":
-        for pattern, since, words, hint, level in _PECULIAR:
-            if re.fullmatch(pattern, name) and numbers(world.release) >= numbers(since):
-                return words, hint, level
-        if re.match(r"sglang\.srt\.managers\.detokenizer_manager\.DetokenizerManager", name):
-            if hook["hook"]["kind"] == "class":
-                return (
-                    "the class is a default argument of run_detokenizer_process and is not replaced there",
-                    "hook its methods",
-                    Level.ERROR,
-                )
-            if numbers(world.release) < (0, 5, 22):
-                return "the detokenizer process loads no plugins before 0.5.22", "upgrade SGLang to 0.5.22", Level.ERROR
-        if ".data_parallel_controller.DataParallelController" in name and numbers(world.release) < (0, 5, 22):
-            return "the data-parallel controller loads no plugins before 0.5.22", "upgrade SGLang to 0.5.22", Level.ERROR
-        if name.startswith("sglang.multimodal_gen."):
-            return "diffusion workers apply hooks of the diffusion registry only", f"from {_DIFFUSION_API} import HookRegistry", Level.ERROR
-    elif name.startswith("sglang.srt.") and not name.startswith("sglang.srt.utils"):
-        words = "SRT processes apply hooks of SRT's registry only; this one patches SRT's code in diffusion processes"
-        return words, "from sglang.srt.plugins.hook_registry import HookRegistry", Level.WARNING
+    release = numbers(world.release)
+    if hook["registry"] == "diffusion":
+        if name.startswith("sglang.srt.") and not name.startswith("sglang.srt.utils"):
+            words = "SRT processes apply hooks of SRT's registry only; this one patches SRT's code in diffusion processes"
+            return Idle(words, "from sglang.srt.plugins.hook_registry import HookRegistry", Level.WARNING)
+        return None
+    for pattern, since, words, hint, level, code in _PECULIAR:
+        if re.fullmatch(pattern, name) and release >= numbers(since):
+            return Idle(words, hint, level, code)
+    if name.startswith("sglang.srt.managers.detokenizer_manager.DetokenizerManager"):
+        if hook["hook"]["kind"] == "class":
+            return Idle("the class is a default argument of run_detokenizer_process and is not replaced there", "hook its methods")
+        if release < (0, 5, 22):
+            return Idle("the detokenizer process loads no plugins before 0.5.22", _UPGRADE)
+    if ".data_parallel_controller.DataParallelController" in name and release < (0, 5, 22):
+        return Idle("the data-parallel controller loads no plugins before 0.5.22", _UPGRADE)
+    if name.startswith("sglang.multimodal_gen."):
+        words = "diffusion workers apply hooks of the diffusion registry only"
+        return Idle(words, "from sglang.multimodal_gen.runtime.platforms.plugins import HookRegistry")
     return None
 
 
-_DIFFUSION_API = "sglang.multimodal_gen.runtime.platforms.plugins"
+_UPGRADE = 'pip install "sglang>=0.5.22"'

@@ -214,7 +214,7 @@ HOOKS: dict[str, tuple[str, set[str]]] = {
         registering("class New: pass", 'HookRegistry.register("TGT.Base", New, HookType.REPLACE)'),
         {"SP525"},
     ),
-    "server_args_init": (one("sglang.srt.server_args.ServerArgs.__post_init__", AFTER, "AFTER"), {"SP526"}),
+    "server_args_init": (one("sglang.srt.server_args.ServerArgs.__post_init__", AFTER, "AFTER"), {"SP531"}),
     "process_entry": (one("sglang.srt.managers.scheduler.run_scheduler_process", AROUND, "AROUND"), {"SP526"}),
     "diffusion_code": (one("sglang.multimodal_gen.runtime.managers.gpu_worker.GPUWorker.__init__", AROUND, "AROUND"), {"SP526"}),
     # callbacks

@@ -377,7 +377,9 @@ def requires_other_sglang(world: World) -> Iterator[Finding]:
 def _installed(world: World, dist: Mapping[str, Any], name: str) -> str | None:
     if name == "sglang":
         return world.facts["sglang"]["version"]  # type: ignore[no-any-return]
-    return (dist.get("installed") or {}).get(name) if name in {"torch", "torchvision", "torchaudio", "numpy", "triton", "sgl-kernel"} else None
+    return (
+        (dist.get("installed") or {}).get(name) if name in {"torch", "torchvision", "torchaudio", "numpy", "triton", "sgl-kernel"} else None
+    )
 
 
 def no_version(world: World) -> Iterator[Finding]:

@@ -261,7 +261,7 @@ def stale_binding(world: World) -> Iterator[Finding]:
     for entry, hook, target in _met(world):
         own = (f"{entry.module.partition('.')[0]}.", f"{target.get('inherited_from') or ' '}.")
         held = [name for name in target.get("stale") or [] if not name.startswith(own)]
-        if held and target.get("patched"):
+        if held and target.get("patched") and not target.get("defined_in"):
             yield find(
                 "SP523",
                 hook_subject(entry, hook),
@@ -315,7 +315,7 @@ def never_fires(world: World) -> Iterator[Finding]:
             continue
         known = standing.never_fires(world, hook)
         if known is not None:
-            yield find("SP526", subject, f"{told(entry, hook)}: {known[0]}", hint=known[1], location=spot, level=known[2])
+            yield find(known.code, subject, f"{told(entry, hook)}: {known.words}", hint=known.hint, location=spot, level=known.level)
 
 
 RULES = (

@@ -89,9 +89,10 @@ def snapshot() -> dict[str, Any]:
         "descriptors": [_size(1), _size(2)],
         "devices": _devices(),
         "device_files": _device_files(),
-        "modules": sorted(name for name in tuple(sys.modules) if name.partition(".")[0] in ("sglang", "torch")),
         "excepthook": sys.excepthook is sys.__excepthook__,
         "torch_defaults": _torch_defaults(),
+        # last: the questions above may make torch import something
+        "modules": sorted(name for name in tuple(sys.modules) if name.partition(".")[0] in ("sglang", "torch")),
     }
 
 
