@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sglang_plug.core import policy
-from sglang_plug.core.hooks import HookType
+from sglang_plug.core.hooks import HookType, current_source
 from sglang_plug.core.runtime import Runtime
 from tests.core.registry_cases import Bench, collected
 
@@ -28,6 +28,6 @@ def runtime(request: pytest.FixtureRequest) -> Iterator[Runtime]:
 def bench(runtime: Runtime, tmp_path: Path) -> Iterator[Bench]:
     """A bench around the runtime's registry."""
     hooks = runtime.hooks
-    made = Bench(hooks.register, hooks.apply, HookType.__members__, hooks.decorator, tmp_path)
+    made = Bench(hooks, HookType.__members__, hooks.decorator, current_source, tmp_path)
     with collected(made):
         yield made

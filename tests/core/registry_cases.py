@@ -17,6 +17,8 @@ import types
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sglang_plug.core.hooktypes import HookSource
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -53,11 +55,13 @@ def case(expected: Any, *logs: str, real: Any = SAME, real_logs: Any = SAME) -> 
 class Bench:
     """One registry under test, with modules that vanish afterwards."""
 
-    def __init__(self, register: Any, apply: Any, types_: Any, decorate: Any, site: Any) -> None:
-        self._register = register
-        self.apply = apply
+    def __init__(self, registry: Any, types_: Any, decorate: Any, source: Any, site: Any) -> None:
+        self.registry = registry
+        self._register = registry.register
+        self.apply = getattr(registry, "apply_hooks", None) or registry.apply
         self.types = types_
         self.decorate = decorate
+        self.source = source
         self.site = site
         self.logs: list[str] = []
 
@@ -1164,3 +1168,45 @@ def a_failing_target_does_not_stop_the_others(b: Bench) -> Any:
     m = b.module("tm", "def a(): return 1\ndef c(): return 1")
     b.patch(("tm.bad", times(2), "AFTER"), ("tm.c", times(2), "AFTER"))
     return [m.a(), m.c()]
+
+
+@case([1, 2])
+def reset_forgets_without_taking_patches_back(b: Bench) -> Any:
+    m = b.module("tm", "def f(): return 0")
+
+    def more(result: int) -> int:
+        return result + 1
+
+    b.patch(("tm.f", more, "AFTER"))
+    first = m.f()
+    b.registry.reset()
+    b.patch(("tm.f", more, "AFTER"))
+    return [first, m.f()]
+
+
+@case([None, ("here", None)])
+def the_source_is_known_in_its_own_thread_only(b: Bench) -> Any:
+    import threading
+
+    b.module("tm", F)
+    token = b.source.set(HookSource("here", None))
+    try:
+        thread = threading.Thread(target=b.hook, args=("tm.f", tag("A")))
+        thread.start()
+        thread.join()
+        b.hook("tm.f", tag("B"))
+    finally:
+        b.source.reset(token)
+    hooks = b.registry._hooks if hasattr(b.registry, "_hooks") else b.registry.hooks
+    found = [hook[2] and tuple(hook[2]) for hook in hooks["tm.f"]]
+    hooks.clear()
+    return found
+
+
+@case([1, 5])
+def slots_and_frozen_classes(b: Bench) -> Any:
+    m = b.module(
+        "tm", "import dataclasses\n@dataclasses.dataclass(frozen=True, slots=True)\nclass C:\n    x: int = 1\n    def m(self): return 0"
+    )
+    b.patch(("tm.C.m", lambda self: 5, "REPLACE"))
+    return [m.C().x, m.C().m()]

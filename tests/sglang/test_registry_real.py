@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sglang_plug.core.hooks import HookRegistry, HookType
+from sglang_plug.core.hooks import HookRegistry, HookType, current_source
 from tests.core.registry_cases import CASES, Bench, Case, collected
 from tests.core.test_registry_cases import starts
 from tests.sglang import real_registry
@@ -31,7 +31,7 @@ def real() -> types.ModuleType:
 def real_bench(real: types.ModuleType, site: Path) -> Bench:
     real.HookRegistry.reset()
     kinds = real.HookType.__members__
-    return Bench(real.HookRegistry.register, real.HookRegistry.apply_hooks, kinds, real.plugin_hook, site)
+    return Bench(real.HookRegistry, kinds, real.plugin_hook, real._current_plugin_source, site)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -217,7 +217,7 @@ def meaning(logs: list[str]) -> list[str]:
 def test_the_same_story(first: list[Registration], late: list[Registration], loaded: bool, real: types.ModuleType, tmp_path: Path):
     """Same calls, same arguments, same results, same bindings, warnings of the same meaning."""
     ours = HookRegistry()
-    our_story, our_logs = story(Bench(ours.register, ours.apply, HookType.__members__, ours.decorator, tmp_path), first, late, loaded)
+    our_story, our_logs = story(Bench(ours, HookType.__members__, ours.decorator, current_source, tmp_path), first, late, loaded)
     real_story, real_logs = story(real_bench(real, tmp_path), first, late, loaded)
     assert our_story == real_story
     assert meaning(our_logs) == meaning(real_logs)
