@@ -15,6 +15,7 @@ import logging
 import mmap
 import os
 import re
+import struct
 import sys
 import threading
 import time
@@ -26,12 +27,13 @@ REGISTRIES = {"srt": "sglang.srt.plugins.hook_registry", "diffusion": "sglang.mu
 PLATFORMS = {"srt": "sglang.srt.platforms", "diffusion": "sglang.multimodal_gen.runtime.platforms"}
 LOGGERS = ("sglang.srt.plugins", "sglang.srt.plugins.hook_registry", "sglang.multimodal_gen.runtime.platforms.plugins")
 
-# A hook's block of the counter file, in 64-bit words.
-COUNT, DONE, OWN, SPENT, LONGEST, FIRST, LAST, RAISED, RING = range(9)
+# A hook's block of the counter file, in 64-bit words: what is written when a call begins, when it ends, and a ring of the last calls.
+COUNT, LAST, DONE, OWN, SPENT, LONGEST, FIRST, RAISED, RING = range(9)
 EVENT_WORDS = 3  # begin, nanoseconds, thread
 EVENTS = 256
 BLOCK = RING + EVENTS * EVENT_WORDS
 BLOCKS_A_FILE = 32
+_BEGIN, _END, _EVENT = struct.Struct("=2Q"), struct.Struct("=6Q"), struct.Struct("=3Q")
 
 # Which function a process was started with, and how its caller calls its rank.
 ENTRANCES = {
@@ -231,17 +233,17 @@ class Counters:
     def __init__(self, stem: str) -> None:
         self._stem = stem
         self._used = 0
-        self._words: Any = None
+        self._bytes: Any = None
 
     def block(self) -> tuple[Any, dict[str, Any]]:
         """Return the next block and where it is: file name and offset in words."""
         index = self._used % BLOCKS_A_FILE
         path = f"{self._stem}.{self._used // BLOCKS_A_FILE}.bin"
         if index == 0:
-            self._words = self._map(path)
+            self._bytes = self._map(path)
         self._used += 1
         start = index * BLOCK
-        return self._words[start : start + BLOCK], {"file": os.path.basename(path), "word": start}
+        return self._bytes[start * 8 : (start + BLOCK) * 8], {"file": os.path.basename(path), "word": start}
 
     @staticmethod
     def _map(path: str) -> Any:
@@ -249,7 +251,7 @@ class Counters:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:
             os.posix_fallocate(descriptor, 0, size)
-            return memoryview(mmap.mmap(descriptor, size)).cast("Q")
+            return memoryview(mmap.mmap(descriptor, size))
         except OSError:
             os.unlink(path)
             raise
@@ -257,63 +259,73 @@ class Counters:
             os.close(descriptor)
 
 
-_inner = threading.local()  # .spent: nanoseconds that originals took inside the AROUND hook that runs in this thread
+class _Inner(threading.local):
+    """`spent`: nanoseconds that originals took inside the AROUND hook that runs in this thread."""
+
+    spent = 0
+
+
+_inner = _Inner()
 
 
 def counted(hook: Any, kind: str, block: Any) -> Any:
     """Return `hook` with a counter around it. What it takes, returns and raises stays the same.
 
-    Its own cost is what it spends outside the original. Calls in two threads at once may share one count.
+    Its own cost is what it spends outside the original. Calls in two threads at once may share one count. The call's way is written out
+    and not divided into functions: each would cost as much as a counter.
     """
-    thread = threading.get_ident
-
-    def start() -> int:
-        begin = clock()
-        if block[COUNT] == 0:
-            block[FIRST] = begin
-        block[COUNT] += 1  # at the start: a loop that runs for ever has been called too
-        block[LAST] = begin
-        return begin
-
-    def note(begin: int, own: int, spent: int, raised: bool) -> None:
-        number = block[DONE]
-        block[DONE] = number + 1
-        block[OWN] += own
-        block[SPENT] += spent
-        block[LONGEST] = max(block[LONGEST], own)
-        if raised:
-            block[RAISED] += 1
-        event = RING + (number % EVENTS) * EVENT_WORDS
-        block[event], block[event + 1], block[event + 2] = begin, spent, thread()
+    begun, ended, event, thread = _BEGIN.pack_into, _END.pack_into, _EVENT.pack_into, threading.get_ident
+    count = done = own = spent = longest = first = raised = 0
 
     @functools.wraps(hook)
     def plain(*args: Any, **kwargs: Any) -> Any:
-        begin, raised = start(), True
+        nonlocal count, done, own, longest, first, raised
+        begin = clock()
+        first = first or begin
+        count += 1
+        begun(block, 0, count, begin)  # at the start: a loop that runs for ever has been called too
+        good = 0
         try:
             result = hook(*args, **kwargs)
-            raised = False
+            good = 1
             return result
         finally:
-            spent = clock() - begin
-            note(begin, spent, spent, raised)
+            took = clock() - begin
+            own += took
+            longest = max(longest, took)
+            raised += 1 - good
+            event(block, (RING + done % EVENTS * EVENT_WORDS) * 8, begin, took, thread())
+            done += 1
+            ended(block, DONE * 8, done, own, own, longest, first, raised)
 
-    last: list[Any] = [None, None]  # the original and its timed twin: one pair for a patched target
+    last = timed = None  # the original and its timed twin: one pair for a patched target
 
     @functools.wraps(hook)
     def around(original: Any, *args: Any, **kwargs: Any) -> Any:
-        if last[0] is not original:
-            last[:] = [original, _timed(original)]
-        outer = getattr(_inner, "spent", 0)
-        _inner.spent = 0
-        begin, raised = start(), True
+        nonlocal count, done, own, spent, longest, first, raised, last, timed
+        if last is not original:
+            last, timed = original, _timed(original)
+        outer, _inner.spent = _inner.spent, 0
+        begin = clock()
+        first = first or begin
+        count += 1
+        begun(block, 0, count, begin)
+        good = 0
         try:
-            result = hook(last[1], *args, **kwargs)
-            raised = False
+            result = hook(timed, *args, **kwargs)
+            good = 1
             return result
         finally:
-            spent = clock() - begin
-            note(begin, max(0, spent - _inner.spent), spent, raised)
+            took = clock() - begin
+            mine = max(0, took - _inner.spent)
             _inner.spent = outer
+            own += mine
+            spent += took
+            longest = max(longest, mine)
+            raised += 1 - good
+            event(block, (RING + done % EVENTS * EVENT_WORDS) * 8, begin, took, thread())
+            done += 1
+            ended(block, DONE * 8, done, own, spent, longest, first, raised)
 
     wrapper = around if kind == "around" else plain
     wrapper.__sglang_plug_counter__ = True  # type: ignore[attr-defined]
@@ -321,14 +333,15 @@ def counted(hook: Any, kind: str, block: Any) -> Any:
 
 
 def _timed(original: Any) -> Any:
+    @functools.wraps(original)
     def timed(*args: Any, **kwargs: Any) -> Any:
         begin = clock()
         try:
             return original(*args, **kwargs)
         finally:
-            _inner.spent = getattr(_inner, "spent", 0) + clock() - begin
+            _inner.spent += clock() - begin
 
-    return functools.wraps(original)(timed)
+    return timed
 
 
 def rows(registry: Any, runtime: str) -> list[tuple[str, str, Any, Any, Any]]:
