@@ -70,8 +70,8 @@ def locate(text: str, view: View | None = None) -> Place:
     *path, attribute = name.split(".")
     if not path or not all(_PART.fullmatch(part) for part in (*path, attribute)):
         raise TargetError(f"not a target: {text!r}", subject=text, hint='write it like "package.module.function"')
-    parent, failed = _walk(path, view, name)
-    raw, own = _raw(parent, attribute, view, name, failed)
+    parent = _walk(path, view, name)
+    raw, own = _raw(parent, attribute, view, name)
     if isinstance(raw, (classmethod, staticmethod)):
         return Place(name, parent, attribute, raw, raw.__func__, type(raw).__name__, own)
     original = raw if isinstance(parent, types.ModuleType) else getattr(parent, attribute)
@@ -104,8 +104,8 @@ def load(qualname: str) -> Any:
     return found
 
 
-def _walk(path: list[str], view: View, name: str) -> tuple[Any, ImportError | None]:
-    """Return the object that `path` names, and the failed import behind its last module, if any."""
+def _walk(path: list[str], view: View, name: str) -> Any:
+    """Return the object that `path` names."""
     try:
         found, rest, failed = _import_longest(path, view)
     except ImportError as error:
@@ -117,7 +117,7 @@ def _walk(path: list[str], view: View, name: str) -> tuple[Any, ImportError | No
             if failed is not None and position == 0:
                 raise _unimportable(name, failed) from failed
             raise _missing(found, part, name) from None
-    return found, failed if not rest else None
+    return found
 
 
 def _import_longest(parts: list[str], view: View) -> tuple[Any, list[str], ImportError | None]:
@@ -152,7 +152,8 @@ def _of_module(module: types.ModuleType, name: str, view: View) -> Any:
     return getattr(module, name)
 
 
-def _raw(parent: Any, attribute: str, view: View, name: str, failed: ImportError | None) -> tuple[Any, bool]:
+def _raw(parent: Any, attribute: str, view: View, name: str) -> tuple[Any, bool]:
+    """Return what `parent` holds, descriptors untouched, and whether it holds it itself rather than by a base."""
     try:
         if isinstance(parent, types.ModuleType):
             return _of_module(parent, attribute, view), attribute in vars(parent)
@@ -162,8 +163,6 @@ def _raw(parent: Any, attribute: str, view: View, name: str, failed: ImportError
                     return vars(owner)[attribute], owner is parent
         return getattr(parent, attribute), attribute in getattr(parent, "__dict__", ())
     except AttributeError:
-        if failed is not None:
-            raise _unimportable(name, failed) from failed
         raise _missing(parent, attribute, name) from None
 
 

@@ -14,7 +14,7 @@ from sglang_plug.core.policy import DIFFUSION, SRT
 
 CORE = Path(process.__file__).parent
 # Each of these costs milliseconds that the 30 of the import budget do not have; the chain itself comes when it is walked.
-TOO_DEAR = {"dataclasses", "inspect", "importlib.metadata", "email", "multiprocessing", "ctypes", "difflib", "tokenize"}
+TOO_DEAR = {"dataclasses", "inspect", "importlib.metadata", "email", "multiprocessing", "ctypes", "difflib"}
 LATER = {"sglang_plug.core.selection", "sglang_plug.core.detect", "sglang_plug.core.spawn"}
 
 
