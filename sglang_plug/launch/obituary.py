@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from sglang_plug.launch.phases import without_stamp
 
 _EXCEPTION = re.compile(r"^(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning|Expired|Failed)\b(?::|$)")
+_TOLD = re.compile(r"^sglang serve: (?:(?P<place>\w+): )?(?P<error>(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception)\b.*)$")  # the stand-in's word
 _RANK = re.compile(r"\b((?:DP\d+ )?(?:PP\d+ )?TP\d+|DP\d+)\b")
 _PLACES = (
     (re.compile(r"Scheduler (?:PP\d+ )?(?:TP\d+ )?(?:hit an exception|crashed)|run_scheduler_process"), "scheduler"),
@@ -154,6 +155,8 @@ class Listener:
             if error is not None:
                 return error, _place(lines[max(0, start - 2) : end + 1])
         for line in lines:
+            if told := _TOLD.match(line):
+                return told["error"], (told["place"] or "main").replace("_", " ")
             if _EXCEPTION.match(without_stamp(line)) or without_stamp(line).startswith(("error:", "Error:")):
                 return without_stamp(line).strip(), _place([line])
         return None, None

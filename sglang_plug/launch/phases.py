@@ -11,10 +11,10 @@ _MILESTONES: tuple[tuple[str, str], ...] = (
     ("processes joined", r"Init (?:torch distributed|parallel) ends|Init parallel ends"),
     ("weights loading", r"Load weight begin"),
     ("weights loaded", r"Load weight end|Loaded module|Loaded pipeline"),
-    ("cache allocated", r"KV Cache is allocated|Memory pool end|KV pool"),
+    ("cache allocated", r"KV Cache is allocated|Memory pool end|KV cache: \d+ tokens"),
     ("graphs captured", r"Capture (?:cuda|device|cpu|npu) graph end|Capture .* graph end"),
     ("HTTP listening", r"Uvicorn running on|Application startup complete|Granian|Starting FastAPI"),
-    ("engine says ready", r"fired up and ready to roll|Server is ready|ready to serve"),
+    ("engine says ready", r"fired up and ready to roll|: ready: https?://"),
 )
 _COMPILED = tuple((name, re.compile(pattern)) for name, pattern in _MILESTONES)
 _NOTED = re.compile(r"^\[[^\]]*\]\s*")

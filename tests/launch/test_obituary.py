@@ -66,6 +66,11 @@ def test_the_detokenizer_is_named():
     assert (found.process, found.error, found.meaning) == ("detokenizer", "ZeroDivisionError: division by zero", None)
 
 
+def test_the_stand_ins_own_word():
+    found = obituary("sglang serve: scheduler_TP0: TypeError: zeros(): argument 'dtype' must be torch.dtype, not str")
+    assert (found.process, found.error) == ("scheduler TP0", "TypeError: zeros(): argument 'dtype' must be torch.dtype, not str")
+
+
 def test_a_silent_death():
     found = obituary("Loading", 3)
     assert (found.error, found.process, found.meaning) == (None, None, None)
