@@ -1,4 +1,4 @@
-"""Doctor's options: the command line over `[tool.sglang-plug]` of a pyproject.toml over the defaults. Owns the defaults and the table's keys."""
+"""Doctor's options: the command line over `[tool.sglang-plug]` of a pyproject.toml over the defaults. Owns the defaults."""
 
 from __future__ import annotations
 

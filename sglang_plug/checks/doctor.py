@@ -1,4 +1,4 @@
-"""Doctor: gathers the facts of an environment, rehearses its plugins in a child, and runs every rule over them. Never imports a plugin itself."""
+"""Doctor: gathers an environment's facts, rehearses its plugins in a child, and runs every rule over them. Never imports a plugin."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def examine(
     progress(f"reading the metadata of {environment.python}")
     with Probe(environment) as probe:
         facts = probe.require({"op": "environment", "detail": True})
-        world = _world(environment, facts, settings, tuple(runtimes), tuple(names), limits)
+        world = _world(environment, facts, settings, runtimes=tuple(runtimes), names=tuple(names), limits=limits)
         world.explicit_python = explicit_python
         world.module_facts = _other_launch(environment)
         Rehearsal(probe, world, limits, progress).run()
@@ -102,7 +102,13 @@ def examine(
 
 
 def _world(
-    environment: Environment, facts: dict[str, Any], settings: Settings, runtimes: tuple[str, ...], names: tuple[str, ...], limits: Limits
+    environment: Environment,
+    facts: dict[str, Any],
+    settings: Settings,
+    *,
+    runtimes: tuple[str, ...],
+    names: tuple[str, ...],
+    limits: Limits,
 ) -> World:
     release, assumed = choose_release(facts["sglang"], None)
     rows = [Entry(row) for row in facts["entry_points"]]

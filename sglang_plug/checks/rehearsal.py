@@ -1,4 +1,4 @@
-"""Runs the host-order rehearsal for doctor: decides which plugins are tried, asks the child once, and computes our own decisions from the answer."""
+"""The host-order rehearsal for doctor: which plugins are tried, one question to the child, and our own decisions from its answer."""
 
 from __future__ import annotations
 
@@ -112,9 +112,8 @@ class Rehearsal:
                 entry.host, entry.skipped = False, f"{rules.selector}={selected} selects another"
             elif refused:
                 entry.host, entry.skipped = False, "the names of the installed platforms are refused first"
-            elif not selected and rules.allowlist_filters_platforms and world.settings.plugins is not None:
-                if entry.name not in world.settings.plugins:
-                    entry.host, entry.skipped = False, f"{rules.allowlist} does not list it"
+            elif not selected and rules.allowlist_filters_platforms and entry.name not in (world.settings.plugins or {entry.name}):
+                entry.host, entry.skipped = False, f"{rules.allowlist} does not list it"
 
     def _skip_by_choice(self) -> None:
         """Take over, from our decisions, why the host leaves hook plugins alone."""

@@ -20,7 +20,7 @@ class Gap(NamedTuple):
 
 
 def call_gap(expected: Parameters | None, actual: Parameters | None) -> Gap | None:
-    """Return why a callable with the parameters `actual` cannot be called like one with `expected`; None where it can, or nothing is known."""
+    """Return why a callable with parameters `actual` cannot be called like one with `expected`; None where it can, or nobody knows."""
     if expected is None or actual is None:
         return None
     takes_all = any(p["kind"] == "var-positional" for p in actual)

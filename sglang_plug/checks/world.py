@@ -97,16 +97,19 @@ class Entry:
     @property
     def report(self) -> Mapping[str, Any]:
         """What the trial reported; empty where there is none."""
-        return (self.trial or {}).get("value") or {}
+        report: Mapping[str, Any] = (self.trial or {}).get("value") or {}
+        return report
 
     @property
     def phases(self) -> Mapping[str, Any]:
         """The trial's phases by name."""
-        return self.report.get("phases", {})
+        phases: Mapping[str, Any] = self.report.get("phases", {})
+        return phases
 
     def error(self, phase: str) -> Mapping[str, Any] | None:
         """Return the failure of one phase, or None."""
-        return self.phases.get(phase, {}).get("error")  # type: ignore[no-any-return]
+        error: Mapping[str, Any] | None = self.phases.get(phase, {}).get("error")
+        return error
 
     @property
     def failed(self) -> bool:
@@ -118,7 +121,8 @@ class Entry:
     @property
     def hooks(self) -> Sequence[Mapping[str, Any]]:
         """The registrations of a hook plugin."""
-        return self.report.get("hooks", ())
+        hooks: Sequence[Mapping[str, Any]] = self.report.get("hooks", ())
+        return hooks
 
     def subject(self, **more: str) -> dict[str, str]:
         """Return the subject of a finding about this entry point."""

@@ -120,8 +120,8 @@ def doctor(
 ) -> None:
     """Find what is wrong with the installed plugins, and why.
 
-    Every plugin that SGLang would run here is tried in a child process, in SGLang's own order; then SGLang (or, where it is not installed, the
-    stand-in) is watched as it decides. Defaults can stand in `[tool.sglang-plug]` of the working directory's pyproject.toml.
+    Every plugin that SGLang would run here is tried in a child process, in SGLang's own order; then SGLang (or, where it is not
+    installed, the stand-in) is watched as it decides. Defaults can stand in `[tool.sglang-plug]` of the folder's pyproject.toml.
 
     Examples:
 

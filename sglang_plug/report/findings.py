@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 import os
 import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sglang_plug.errors import SglangPlugError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from sglang_plug.checks.doctor import Report
 
 #: format -> the module of this package whose `render(report)` writes it

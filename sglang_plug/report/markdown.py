@@ -18,7 +18,10 @@ _SPECIAL = "\\`*_{}[]<>()#+-!|~&"
 def render(report: Report) -> str:
     """Return the document as text; strangers' text can break no structure."""
     host, counts = report.host, report.summary
-    rows = [f"# sglang-plug {host.get('command', 'doctor')}: {counts['error']} errors, {counts['warning']} warnings, {counts['info']} notes", ""]
+    rows = [
+        f"# sglang-plug {host.get('command', 'doctor')}: {counts['error']} errors, {counts['warning']} warnings, {counts['info']} notes",
+        "",
+    ]
     if "sglang" in host:
         sglang = host["sglang"]
         engine = f"SGLang {sglang['version']}" if sglang["engine"] == "sglang" else f"no SGLang (stand-in, rules of {host['release']})"
@@ -26,7 +29,8 @@ def render(report: Report) -> str:
     if report.entry_points:
         rows += ["| outcome | kind | entry point | distribution |", "|---|---|---|---|"]
         rows += [
-            f"| {row['outcome']} | {row['kind']} | {_plain(row['name'])} = {_plain(row['value'])} | {_plain(row['dist'])} {_plain(row['version'])} |"
+            f"| {row['outcome']} | {row['kind']} | {_plain(row['name'])} = {_plain(row['value'])} | {_plain(row['dist'])} "
+            f"{_plain(row['version'])} |"
             for row in report.entry_points
         ]
         rows.append("")

@@ -1,8 +1,9 @@
-"""Plugins with one flaw each, and sound ones: name -> (module text, codes of the errors and warnings that doctor must report, and no others).
+"""Plugins with one flaw each, and sound ones: name -> (module text, codes of the errors and warnings that doctor must report).
 
 Texts are `str.format`-free: `TGT` stands for the plugin's own target module, `MOD` for the plugin's own module.
 """
 
+# ruff: noqa: E501, ISC004 - a program a line keeps the table a table
 from __future__ import annotations
 
 TARGET = """

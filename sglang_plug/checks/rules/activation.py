@@ -65,7 +65,7 @@ def is_required(world: World, entry: Entry) -> bool:
 def failures(world: World) -> Iterator[Finding]:
     """SP208, SP301, SP302, SP303, SP306, SP307, SP310, SP311: the first failure of a callback's import or call."""
     for entry in world.tried:
-        if judge_value(entry.value)[0] is not None and entry.error("load"):
+        if judge_value(entry.value)[0] is not None and (entry.error("load") or entry.error("call")):
             continue  # told by the metadata rule
         for phase in ("load", "call"):
             error = entry.error(phase)
@@ -134,7 +134,7 @@ def _judge_load(world: World, entry: Entry, error: Mapping[str, Any], shared: di
     missing = root.get("module")
     top = entry.module.partition(".")[0]
     if missing and (missing == entry.module or entry.module.startswith(missing + ".")):
-        dist = next((row for row in world.facts["distributions"] if row["where"] == entry.row["where"]), {})
+        dist: Mapping[str, Any] = next((row for row in world.facts["distributions"] if row["where"] == entry.row["where"]), {})
         files = "; its RECORD lists files that are not there" if dist.get("missing") else ""
         message = f"{entry.label} names the module '{missing}', which is not there{files}: {after}"
         return find("SP208", entry.subject(), message, cause=cause_of(error), hint=_missing_hint(entry, missing), **shared)

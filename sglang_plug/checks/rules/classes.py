@@ -206,7 +206,8 @@ def method_missing(world: World) -> Iterator[Finding]:
     for entry, facts in _classes(world):
         contract = world.contract(entry.runtime)
         mine = facts["members"]
-        missing, optional = [], []
+        missing: list[tuple[str, int]] = []
+        optional: list[tuple[str, int]] = []
         for name in facts["base_members"]:
             member = contract.members.get(name) if contract is not None else None
             needed = name in NEEDED[entry.runtime]

@@ -34,8 +34,8 @@ def several(world: World) -> Iterator[Finding]:
                 yield find(
                     "SP519",
                     subject,
-                    f"{target} is replaced {len(replacing)} times, by {' and '.join(owners)}: the last one wins, here {replacing[-1].name}; "
-                    "the order follows the installation, not a setting",
+                    f"{target} is replaced {len(replacing)} times, by {' and '.join(owners)}: the last one wins, here "
+                    f"{replacing[-1].name}; the order follows the installation, not a setting",
                     hint=f"keep one: export SGLANG_PLUGINS={replacing[-1].name}",
                 )
             around = list(dict.fromkeys(entry.name for entry, hook in rows if hook["type"] == "around"))
@@ -43,7 +43,8 @@ def several(world: World) -> Iterator[Finding]:
                 yield find(
                     "SP520",
                     subject,
-                    f"{target} is wrapped by {' and '.join(around)}, outermost last: one that does not call the original bypasses those inside",
+                    f"{target} is wrapped by {' and '.join(around)}, outermost last: one that does not call the original bypasses "
+                    "those inside",
                     hint="their order follows the installation, not a setting",
                 )
 
@@ -61,7 +62,8 @@ def replace_overrides_class(world: World) -> Iterator[Finding]:
                 yield find(
                     "SP521",
                     {"kind": "hook", "name": target, "target": target, "runtime": runtime},
-                    f"{told(entry, hook)} also overrides the method in the class that '{classes[owner][0][0].name}' puts in place of {owner}",
+                    f"{told(entry, hook)} also overrides the method in the class that '{classes[owner][0][0].name}' puts in place "
+                    f"of {owner}",
                     hint="use AROUND, or change the replacement class",
                 )
 

@@ -20,8 +20,9 @@ def platform_differs(world: World) -> Iterator[Finding]:
     """SP901: the platform that we predict, and the one that the host resolved in the child."""
     for runtime, decision in world.decisions.items():
         host = verification.summarise(world.rehearsal, runtime, real=world.real)
-        if host["error"] is None and host["class"] is None:
-            continue  # the host did not get that far: told by other rules
+        verdict = world.rehearsal.get("verdict", {}).get(runtime) or {}
+        if verdict.get("blocked") or (host["error"] is None and host["class"] is None):
+            continue  # the host was not asked, or did not get that far: told by other rules
         step, _ = verification.compare(decision.resolution, host)
         if step.verdict == "differs":
             yield find(
@@ -39,7 +40,7 @@ def plugins_differ(world: World) -> Iterator[Finding]:
     """SP901: the hook plugins that we expect to run, and those that the host ran."""
     for runtime, decision in world.decisions.items():
         reply = (world.rehearsal.get("together", {}).get(runtime) or {}).get("value")
-        if reply is None or world.rehearsal.get("reduced", {}).get(runtime):
+        if reply is None or decision.resolution.error is not None:
             continue
         host = verification.summarise(world.rehearsal, runtime, real=world.real)
         expected = {c.candidate.name for c in decision.choices if c.verdict == "load"}

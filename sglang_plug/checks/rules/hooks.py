@@ -126,8 +126,8 @@ def two_spellings(world: World) -> Iterator[Finding]:
                 yield find(
                     "SP528",
                     first.subject() | {"kind": "hook", "target": plain},
-                    f"{plain} is hooked as {names(sorted(forms))}, by {names(sorted({e.name for e in forms.values()}))}: SGLang takes them for "
-                    "two targets, wraps twice, and sees no conflict",
+                    f"{plain} is hooked as {names(sorted(forms))}, by {names(sorted({e.name for e in forms.values()}))}: SGLang takes "
+                    "them for two targets, wraps twice, and sees no conflict",
                     hint=f"write {plain} everywhere",
                 )
 
@@ -154,7 +154,8 @@ def hook_shape(world: World) -> Iterator[Finding]:
                 yield find(
                     "SP513",
                     hook_subject(entry, hook),
-                    f"{told(entry, hook)}: {facts['name']}{facts['signature']} {gap.words}; the target has {target['signature'] if target else ''}",
+                    f"{told(entry, hook)}: {facts['name']}{facts['signature']} {gap.words}; the target has "
+                    f"{target['signature'] if target else 'another'}",
                     hint="take *args, **kwargs and pass them on",
                     location=hook_place(hook),
                     level=None if gap.certain else Level.WARNING,
@@ -164,7 +165,8 @@ def hook_shape(world: World) -> Iterator[Finding]:
 def _wrong_type(hook: Mapping[str, Any]) -> tuple[str, str] | None:
     """Return (what, hint) where a hook looks like one of another type."""
     parameters = [p for p in hook["hook"]["parameters"] if p["kind"] in {"positional", "positional-only"}]
-    first = parameters[0]["name"].lower() if parameters else ""
+    written = parameters[0]["name"] if parameters else ""
+    first = written.lower()
     kind = hook["type"]
     if kind in {"around", "after"} and not hook["hook"]["parameters"]:
         return (
@@ -172,22 +174,18 @@ def _wrong_type(hook: Mapping[str, Any]) -> tuple[str, str] | None:
             "take it first",
         )
     if kind == "after" and first in ORIGINAL_NAMES:
-        return (
-            f"is registered as AFTER, whose first argument is the result, but '{parameters[0]['name']}' looks like AROUND's original "
-            "function (AFTER is the default type)",
-            "register it with HookType.AROUND",
+        words = (
+            f"is registered as AFTER, the default, whose first argument is the result; '{written}' looks like AROUND's original function"
         )
+        return words, "register it with HookType.AROUND"
     if kind == "around" and first in RESULT_NAMES:
-        return (
-            f"is registered as AROUND, whose first argument is the original function, but '{parameters[0]['name']}' looks like AFTER's result",
-            "register it with HookType.AFTER",
-        )
+        words = f"is registered as AROUND, whose first argument is the original function; '{written}' looks like AFTER's result"
+        return words, "register it with HookType.AFTER"
     if kind in {"before", "replace"} and first in {"original_fn", "original", "orig", "original_func", "orig_fn"}:
-        return (
-            f"is registered as {kind.upper()}, which passes the target's arguments only, but '{parameters[0]['name']}' looks like AROUND's "
-            "original function",
-            "register it with HookType.AROUND",
+        words = (
+            f"is registered as {kind.upper()}, which passes the target's arguments only; '{written}' looks like AROUND's original function"
         )
+        return words, "register it with HookType.AROUND"
     return None
 
 

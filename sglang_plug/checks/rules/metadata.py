@@ -52,8 +52,8 @@ def broken_entry_points(world: World) -> Iterator[Finding]:
             yield find(
                 "SP201",
                 {"kind": "dist", "name": str(dist)},
-                f"{dist}: {problem['path']}:{problem['line']} {problem['why']}, so importlib.metadata.entry_points() raises for every package: "
-                "even `import sglang` fails",
+                f"{dist}: {problem['path']}:{problem['line']} {problem['why']}, so importlib.metadata.entry_points() raises for every "
+                "package: even `import sglang` fails",
                 cause=f"the line is {problem['text'].strip()!r}",
                 hint=f"correct that line, or reinstall {dist}",
                 location=Location(problem["path"], problem["line"]),
@@ -117,7 +117,7 @@ def judge_value(value: str) -> tuple[str | None, str | None]:
 def unread_group(world: World) -> Iterator[Finding]:
     """SP204: a group that resembles one of SGLang's."""
     for entry in world.others:
-        meant = OLD_GROUPS.get(entry.group) or OLD_GROUPS.get(entry.group.lower().replace("-", "_")) or _resembles(entry.group)
+        meant = OLD_GROUPS.get(entry.group.lower().replace("-", "_")) or _resembles(entry.group)
         if meant is not None:
             yield find(
                 "SP204",
@@ -129,9 +129,12 @@ def unread_group(world: World) -> Iterator[Finding]:
 
 
 def _resembles(group: str) -> str | None:
-    plain = group.lower().replace("-", "_")
-    exact = {known.lower(): known for known in KINDS}
-    return exact.get(plain) or close(plain, tuple(KINDS), cutoff=0.88)
+    exact = {_plain(known): known for known in KINDS}
+    return exact.get(_plain(group)) or close(group, tuple(KINDS), cutoff=0.88)
+
+
+def _plain(group: str) -> str:
+    return re.sub(r"[-_.:/]+", ".", group).lower()
 
 
 def duplicate_name(world: World) -> Iterator[Finding]:

@@ -161,7 +161,10 @@ def wrong_kind(world: World) -> Iterator[Finding]:
             )
             yield find("SP506", subject, message, hint="hook the function behind it, or REPLACE the class", location=spot)
         elif kind == "constant":
-            message = f"{told(entry, hook)}: the target is a constant ({target.get('value')}); SGLang puts a function there, and in every module that holds the same object"
+            message = (
+                f"{told(entry, hook)}: the target is a constant ({target.get('value')}); SGLang puts a function there, and in every module "
+                "that holds the same object"
+            )
             yield find("SP507", subject, message, hint="assign the value in the callback", location=spot)
         elif target.get("inherited_from") and kind.endswith(("classmethod", "staticmethod")):
             owner = str(target["inherited_from"])
@@ -249,8 +252,8 @@ def recursion(world: World) -> Iterator[Finding]:
             yield find(
                 "SP522",
                 hook_subject(entry, hook),
-                f"{told(entry, hook)}: the replacement calls the original as {names(target['recursive'])}, a name that SGLang makes point at "
-                "the replacement: RecursionError at the first call",
+                f"{told(entry, hook)}: the replacement calls the original as {names(target['recursive'])}, a name that SGLang makes point "
+                "at the replacement: RecursionError at the first call",
                 hint="use AROUND, which passes the original; in a class use super()",
                 location=hook_place(hook),
             )
@@ -279,8 +282,8 @@ def overridden(world: World) -> Iterator[Finding]:
             yield find(
                 "SP524",
                 hook_subject(entry, hook),
-                f"{told(entry, hook)}: {names(over, 3)} override{'s' * (len(over) == 1)} the method and bypass{'es' * (len(over) == 1)} the "
-                "hook unless calling super()",
+                f"{told(entry, hook)}: {len(over)} subclass{'es' * (len(over) > 1)} with a method of that name ({names(over, 3)}): calls "
+                "on them miss the hook, unless they go through super()",
                 hint="hook the overriding methods too",
                 location=hook_place(hook),
                 level=Level.INFO,
@@ -290,8 +293,8 @@ def overridden(world: World) -> Iterator[Finding]:
             yield find(
                 "SP525",
                 hook_subject(entry, hook),
-                f"{told(entry, hook)}: {names(kept, 3)} exist{'s' * (len(kept) == 1)} already and keep{'s' * (len(kept) == 1)} the old base: "
-                "isinstance() and issubclass() with the new class say False",
+                f"{told(entry, hook)}: {len(kept)} subclass{'es' * (len(kept) > 1)} from before ({names(kept, 3)}) still derive from the "
+                "old class: isinstance() and issubclass() with the new one say False",
                 hint="hook the methods instead of the class",
                 location=hook_place(hook),
             )

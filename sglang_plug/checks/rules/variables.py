@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from sglang_plug.checks.model import Level
 from sglang_plug.checks.world import World, close, find, names, variable
 from sglang_plug.core import environ
-from sglang_plug.core.policy import SRT
+from sglang_plug.core.policy import NEWEST, SRT, policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from sglang_plug.checks.model import Finding
 
-BUILTIN_NAMES = tuple(entry.name for entry in SRT.builtins)
+BUILTIN_NAMES = {entry.name for rules in (policy("srt", NEWEST), policy("diffusion", NEWEST)) for entry in rules.builtins}
 #: Names that people write and nobody reads -> the variable they mean.
 MISNOMERS = {
     "SGLANG_DIFFUSION_PLATFORM": environ.DIFFUSION_PLATFORM,
@@ -109,7 +109,7 @@ def allowlist_unknown(world: World) -> Iterator[Finding]:
         yield find(
             "SP103",
             variable(_written_as(world, environ.PLUGINS), name),
-            f"SGLANG_PLUGINS names {name!r}, which is no installed plugin (installed: {names(known) or 'none'}); SGLang ignores it silently",
+            f"SGLANG_PLUGINS names {name!r}, which is no installed plugin (installed: {names(known) or 'none'}); SGLang says nothing",
             cause=cause,
             hint=hint,
         )
@@ -222,8 +222,8 @@ def misspelt_variable(world: World) -> Iterator[Finding]:
                 f"{name} is read by nobody; did you mean {meant}?",
                 hint=f"unset {name}; export {meant}={value}" if value else f"unset {name}",
             )
-    value = world.environment.env.get("VLLM_PLUGINS")
-    hit = sorted({entry.name for entry in world.entries} & {part.strip() for part in (value or "").split(",")})
+    value = world.environment.env.get("VLLM_PLUGINS", "")
+    hit = sorted({entry.name for entry in world.entries} & {part.strip() for part in value.split(",")})
     if hit:
         yield find(
             "SP108",

@@ -22,7 +22,7 @@ def describe(cls: Any, runtime: str) -> dict[str, Any]:
     base = host_base(runtime)
     facts: dict[str, Any] = {"is_class": isinstance(cls, type), "type": short_type(type(cls)), "base": short_type(base) if base else None}
     if not isinstance(cls, type):
-        facts["repr"] = safe_repr(cls)  # type: ignore[no-untyped-call]
+        facts["repr"] = safe_repr(cls)
         return facts
     facts.update(
         qualname=f"{cls.__module__}.{cls.__qualname__}",
@@ -49,7 +49,7 @@ def describe_instance(instance: Any) -> dict[str, Any]:
         except Exception as exc:
             facts["identity"][name] = {"error": facts_of(exc)}
     enum = getattr(instance, "_enum", None)
-    facts["enum"] = getattr(enum, "name", None) or safe_repr(enum)  # type: ignore[no-untyped-call]
+    facts["enum"] = getattr(enum, "name", None) or safe_repr(enum)
     torch = sys.modules.get("torch")
     kind = facts["identity"].get("device_type")
     if torch is not None and isinstance(kind, str) and hasattr(torch, "device"):
@@ -70,7 +70,7 @@ def enum_of(cls: Any) -> dict[str, Any]:
     """Return {"name", "enum"}: the member that `_enum` names, and the module of the enum it belongs to."""
     value = getattr(cls, "_enum", None)
     return {
-        "name": getattr(value, "name", None) or safe_repr(value),  # type: ignore[no-untyped-call]
+        "name": getattr(value, "name", None) or safe_repr(value),
         "enum": short_type(type(value)),
         "own": any("_enum" in vars(kind) for kind in cls.__mro__ if not is_host(kind)),
     }
@@ -122,7 +122,7 @@ def member(name: str, raw: Any, owner: type) -> dict[str, Any]:
         facts["kind"], function = "cached_property", raw.func
     else:
         facts["kind"] = "attribute"
-        facts["value"] = safe_repr(raw)[:80]  # type: ignore[no-untyped-call]
+        facts["value"] = safe_repr(raw)[:80]
         return facts
     code = getattr(inspect.unwrap(function) if callable(function) else function, "__code__", None)
     facts.update(signature_of(function))
@@ -161,4 +161,4 @@ def _source(cls: type) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if value is None or isinstance(value, (str, int, bool)):
         return value
-    return {"type": short_type(type(value)), "repr": safe_repr(value)[:120]}  # type: ignore[no-untyped-call]
+    return {"type": short_type(type(value)), "repr": safe_repr(value)[:120]}

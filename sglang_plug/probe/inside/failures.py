@@ -20,7 +20,7 @@ def short_type(kind: type) -> str:
 def place_of(exc: BaseException) -> dict[str, Any] | None:
     """Return {"file", "line", "function"} of the innermost frame in a plugin's file; in SGLang's where there is none; or None."""
     if isinstance(exc, SyntaxError):
-        return where(exc)  # type: ignore[no-any-return,no-untyped-call]
+        return where(exc)
     host = os.path.dirname(getattr(sys.modules.get("sglang"), "__file__", None) or "/nowhere/at/all") + os.sep
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
     stdlib = os.path.dirname(os.__file__) + os.sep
@@ -30,12 +30,12 @@ def place_of(exc: BaseException) -> dict[str, Any] | None:
         library = name.startswith(stdlib) and "site-packages" not in name and "dist-packages" not in name
         if not (name.startswith(("<frozen", here, host)) or library):
             best = {"file": name, "line": frame.lineno, "function": frame.name}
-    return best or where(exc)  # type: ignore[no-untyped-call]
+    return best or where(exc)
 
 
 def facts_of(exc: BaseException) -> dict[str, Any]:
     """Return the exception, its root cause, its traceback and its place as JSON values."""
-    facts: dict[str, Any] = describe_error(exc)  # type: ignore[no-untyped-call]
+    facts: dict[str, Any] = describe_error(exc)
     facts["place"] = place_of(exc)
     root, seen = exc, {id(exc)}
     while True:
@@ -48,7 +48,7 @@ def facts_of(exc: BaseException) -> dict[str, Any]:
     if isinstance(root, ImportError) and root.name:
         facts["root"]["module"] = root.name
     if isinstance(exc, SystemExit):
-        facts["code"] = exc.code if isinstance(exc.code, int) or exc.code is None else safe_repr(exc.code)  # type: ignore[no-untyped-call]
+        facts["code"] = exc.code if isinstance(exc.code, int) or exc.code is None else safe_repr(exc.code)
     if not isinstance(exc, Exception):
         facts["not_an_exception"] = True
     return facts

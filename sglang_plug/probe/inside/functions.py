@@ -23,7 +23,7 @@ def describe(thing: Any) -> dict[str, Any]:
     """Return {"name", "module", "file", "line", "kind", "signature", "parameters", "bound"} of a callable, or of what was passed as one."""
     code = getattr(inspect.unwrap(thing) if inspect.isroutine(thing) else thing, "__code__", None)
     facts: dict[str, Any] = {
-        "name": getattr(thing, "__qualname__", None) or safe_repr(thing)[:200],  # type: ignore[no-untyped-call]
+        "name": getattr(thing, "__qualname__", None) or safe_repr(thing)[:200],
         "module": getattr(thing, "__module__", None),
         "file": getattr(code, "co_filename", None),
         "line": getattr(code, "co_firstlineno", None),

@@ -111,8 +111,8 @@ class Host:
         """Look at every target just before the host patches it, and at what is left of it afterwards."""
         hooks = registry(self.runtime)
         targets = Targets(lambda: entries(self.runtime), lambda: patched(self.runtime))
-        single = getattr(hooks, "_apply_target", None)
-        every = getattr(hooks, "apply_hooks", None)
+        single: Any = getattr(hooks, "_apply_target", None)
+        every: Any = getattr(hooks, "apply_hooks", None)
 
         def apply_target(target: str, rows: Any) -> Any:
             targets.look(target)

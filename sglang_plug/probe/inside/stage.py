@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import functools
 import importlib
 import os
 import signal
@@ -30,7 +31,10 @@ PLUGIN_MODULES = {"srt": "sglang.srt.plugins", "diffusion": "sglang.multimodal_g
 SELECTORS = {"srt": "SGLANG_PLATFORM", "diffusion": "SGLANG_DIFFUSION_PLATFORM_OVERRIDE"}
 ALLOWLIST = "SGLANG_PLUGINS"
 #: Values of the selectors and the allowlist with which no plugin is a candidate.
-_NO_PLUGIN = {"srt": {"SGLANG_PLATFORM": None, ALLOWLIST: ","}, "diffusion": {"SGLANG_DIFFUSION_PLATFORM_OVERRIDE": "cpu"}}
+_NO_PLUGIN: dict[str, dict[str, str | None]] = {
+    "srt": {"SGLANG_PLATFORM": None, ALLOWLIST: ","},
+    "diffusion": {"SGLANG_DIFFUSION_PLATFORM_OVERRIDE": "cpu"},
+}
 
 
 class Stage:
@@ -54,7 +58,7 @@ class Stage:
         faulthandler.cancel_dump_traceback_later()  # a fork would wait for ever for the thread that it does not inherit
         signal.signal(signal.SIGALRM, _too_slow)
         isolation.WATCHED.clear()  # the tool's socket belongs to the process above, which ends us with itself
-        isolation.adopt_orphans()  # type: ignore[no-untyped-call]
+        isolation.adopt_orphans()
         self._prepare()
         if self._import("sglang"):
             self._note_host()
@@ -128,10 +132,8 @@ class Stage:
         self.facts["together"][runtime] = reply
         if reply["value"] is None and len(sound) > 1:  # one target's import took all down: find out which, one plugin at a time
             for candidate in sound:
-                alone = self._isolated(
-                    lambda note, c=candidate: trials.together(note, runtime, [c["name"]]), self.request["import_timeout"]
-                )
-                self.facts["plugins"][candidate["id"]]["alone"] = alone
+                trial = functools.partial(trials.together, runtime=runtime, names=[candidate["name"]])
+                self.facts["plugins"][candidate["id"]]["alone"] = self._isolated(trial, self.request["import_timeout"])
 
     def _play_backends(self) -> None:
         candidates = self.request.get("backends", [])
@@ -150,7 +152,7 @@ class Stage:
         self._run_each(self.facts["platforms"], candidates, lambda candidate, note: trials.platform(candidate, note, runtime, self.watcher))
         blocked = [c["name"] for c in candidates if c["host"] and not _came_back(self.facts["platforms"][c["id"]])]
         if blocked:
-            verdict = {"value": None, "blocked": blocked}
+            verdict: dict[str, Any] = {"value": None, "blocked": blocked}
         else:
             verdict = self._isolated(lambda note: trials.verdict(note, module, original), self.request["timeout"])
         self.facts["verdict"][runtime] = verdict
@@ -174,7 +176,7 @@ class Stage:
     def _isolated(self, trial: Callable[[Note], Any], timeout: float) -> dict[str, Any]:
         note = Note()
         refresh_streams()
-        reply: dict[str, Any] = isolation.isolated(lambda: trial(note), timeout, self._memory())  # type: ignore[no-untyped-call]
+        reply: dict[str, Any] = isolation.isolated(lambda: trial(note), timeout, self._memory())
         return {**reply, "phase": note.read()}
 
     def _memory(self) -> int | None:

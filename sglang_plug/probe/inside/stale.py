@@ -56,7 +56,7 @@ def _in_dict(holder: dict[Any, Any], original: Any, modules: dict[int, str]) -> 
     if "__wrapped__" in keys:
         return []
     for owner in gc.get_referrers(holder):
-        if isinstance(owner, type) and owner.__dict__.get(next(iter(keys), None)) is original:
+        if isinstance(owner, type) and keys and owner.__dict__.get(str(keys[0])) is original:
             return [f"{owner.__module__}.{owner.__qualname__}.{key} (class attribute)" for key in keys]
         if inspect.isfunction(owner) and owner.__kwdefaults__ is holder:
             return [f"default argument of {owner.__module__}.{owner.__qualname__}"]
@@ -108,7 +108,7 @@ def _is_ours(module: str | None) -> bool:
 def subclasses(kind: type) -> list[type]:
     """Return every living subclass, direct or not."""
     found: list[type] = []
-    queue = list(type.__subclasses__(kind))
+    queue: list[type] = list(type.__subclasses__(kind))
     while queue:
         child = queue.pop()
         if child not in found:

@@ -72,7 +72,7 @@ class Targets:
     def _row(kind: str, hook: Any, source: Any) -> dict[str, Any]:
         return {
             "type": kind,
-            "name": getattr(hook, "__qualname__", None) or failures.safe_repr(hook)[:120],  # type: ignore[no-untyped-call]
+            "name": getattr(hook, "__qualname__", None) or failures.safe_repr(hook)[:120],
             "module": getattr(hook, "__module__", None),
             "is_class": isinstance(hook, type),
             "source": getattr(source, "plugin_name", None),
@@ -140,7 +140,7 @@ def examine(target: str) -> tuple[dict[str, Any], Any]:
         code = getattr(inspect.unwrap(original) if inspect.isroutine(original) else original, "__code__", None)
         facts["file"], facts["line"] = getattr(code, "co_filename", None), getattr(code, "co_firstlineno", None)
     else:
-        facts["value"] = failures.safe_repr(value)[:80]  # type: ignore[no-untyped-call]
+        facts["value"] = failures.safe_repr(value)[:80]
     if isinstance(original, type):
         facts["subclasses"] = sorted(failures.short_type(kind) for kind in stale.subclasses(original))[:10]
     return facts, original

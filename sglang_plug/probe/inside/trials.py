@@ -89,7 +89,7 @@ def top_imports(value: str) -> list[dict[str, Any]]:
 
 def returned(answer: Any) -> dict[str, Any]:
     """Return {"type", "repr", "text"} of what a callback gave back."""
-    facts = {"type": type(answer).__name__, "repr": failures.safe_repr(answer)[:300]}  # type: ignore[no-untyped-call]
+    facts = {"type": type(answer).__name__, "repr": failures.safe_repr(answer)[:300]}
     if isinstance(answer, str):
         facts["text"] = answer
     if isinstance(answer, type):
@@ -128,7 +128,7 @@ def verdict(note: Note, module: ModuleType, original: Callable[[str], Any]) -> d
         subject.report["chosen"] = {
             "class": f"{kind.__module__}.{kind.__qualname__}",
             "enum": getattr(getattr(chosen, "_enum", None), "name", None),
-            "device_name": failures.safe_repr(getattr(chosen, "device_name", None)),  # type: ignore[no-untyped-call]
+            "device_name": failures.safe_repr(getattr(chosen, "device_name", None)),
             "host": classes.is_host(kind),
         }
     else:
