@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import logging
-import os
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -109,7 +107,10 @@ class ServerArgs:
         _require(0 <= self.port < 65536, f"--port must lie between 0 and 65535, not {self.port}")
         folder = Path(self.model_path)
         _require(folder.is_dir(), f"--model-path: no folder {self.model_path}; the stand-in downloads nothing")
-        _require((folder / "config.json").is_file(), f"--model-path: {self.model_path} has no config.json")
+        from .configs.model_config import ModelConfig, weight_files
+
+        ModelConfig.from_server_args(self)
+        weight_files(folder)
         if self.quantization:
             current_platform.verify_quantization(self.quantization)
         if self.speculative_algorithm:
@@ -173,8 +174,9 @@ class PortArgs:
 
     @classmethod
     def init_new(cls) -> PortArgs:
-        """Make the folder."""
-        return cls(tempfile.mkdtemp(prefix="sglang-standin-"))
+        """Make the folder, where its sockets' names fit into the 100 bytes that the system allows."""
+        place = None if len(tempfile.gettempdir()) < 60 else "/tmp"  # noqa: S108 - mkdtemp makes it private
+        return cls(tempfile.mkdtemp(prefix="sglang-standin-", dir=place))
 
     def __getattr__(self, name: str) -> str:
         names = {"tokenizer_ipc_name": "tokenizer", "scheduler_input_ipc_name": "scheduler", "detokenizer_ipc_name": "detokenizer"}
@@ -217,20 +219,3 @@ def _memory_fraction() -> float:
     except NotImplementedError:
         return 0.3
     return 0.3 if total > 8 << 30 else 0.2
-
-
-def read_model_config(model_path: str) -> dict[str, Any]:
-    """Return the model folder's config.json.
-
-    Raises:
-        ValueError: it is missing or no JSON object.
-    """
-    path = os.path.join(model_path, "config.json")
-    try:
-        with open(path, encoding="utf-8") as file:
-            config = json.load(file)
-    except (OSError, ValueError) as error:
-        raise ValueError(f"cannot read {path}: {error}") from error
-    if not isinstance(config, dict):
-        raise ValueError(f"{path} holds no JSON object")
-    return config

@@ -1,17 +1,17 @@
-"""`ModelConfig`: a model folder's config.json, read once and judged."""
+"""`ModelConfig`: a model folder's config.json, read and judged before anything expensive happens. Imports no torch."""
 
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import torch
+if TYPE_CHECKING:
+    from ..server_args import ServerArgs
 
-from ..server_args import ServerArgs, read_model_config
-
-_DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+DTYPES = ("float32", "float16", "bfloat16")
+ARCHITECTURES = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM")
 
 
 @dataclass
@@ -20,15 +20,17 @@ class ModelConfig:
 
     Attributes:
         hf_config: the file as it is.
-        dtype: type of weights and activations.
+        architecture: the model class's name.
+        dtype: type of weights and activations, by torch's name.
         kv_dtype: type of the KV cache.
         context_len: longest sequence.
     """
 
     path: str
     hf_config: dict[str, Any]
-    dtype: torch.dtype
-    kv_dtype: torch.dtype
+    architecture: str
+    dtype: str
+    kv_dtype: str
     context_len: int
     vocab_size: int
     hidden_size: int
@@ -42,9 +44,10 @@ class ModelConfig:
         """Read the folder.
 
         Raises:
-            ValueError: a key is missing or makes no sense.
+            ValueError: a key is missing, makes no sense, or asks for what the stand-in does not compute.
         """
-        config = read_model_config(args.model_path)
+        config = read_json(Path(args.model_path) / "config.json")
+        architecture = _architecture(config)
         try:
             heads, hidden = int(config["num_attention_heads"]), int(config["hidden_size"])
             dtype = _dtype(args.dtype, str(config.get("dtype") or config.get("torch_dtype") or "float32"))
@@ -52,6 +55,7 @@ class ModelConfig:
             model = cls(
                 path=args.model_path,
                 hf_config=config,
+                architecture=architecture,
                 dtype=dtype,
                 kv_dtype=dtype if args.kv_cache_dtype == "auto" else _dtype(args.kv_cache_dtype, ""),
                 context_len=args.context_length or longest,
@@ -75,20 +79,63 @@ class ModelConfig:
         return max(1, self.num_kv_heads // tp_size)
 
 
-def _dtype(asked: str, own: str) -> torch.dtype:
+def _dtype(asked: str, own: str) -> str:
     name = own.removeprefix("torch.") if asked == "auto" else asked
-    if name not in _DTYPES:
-        raise ValueError(f"data type {name!r}: the stand-in knows {', '.join(_DTYPES)}")
-    return _DTYPES[name]
+    if name not in DTYPES:
+        raise ValueError(f"data type {name!r}: the stand-in knows {', '.join(DTYPES)}")
+    return name
+
+
+def _architecture(config: dict[str, Any]) -> str:
+    names = config.get("architectures")
+    name = names[0] if isinstance(names, list) and names else None
+    if name not in ARCHITECTURES:
+        raise ValueError(f"architecture {name!r}: the stand-in knows {', '.join(ARCHITECTURES)}; SGLang knows many more")
+    if config.get("sliding_window") and config.get("use_sliding_window", name == "MistralForCausalLM"):
+        raise ValueError("sliding-window attention: the stand-in does not compute it")
+    if config.get("hidden_act", "silu") != "silu":
+        raise ValueError(f"activation {config['hidden_act']!r}: the stand-in computes silu")
+    return str(name)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return a file of a model folder.
+
+    Raises:
+        ValueError: it is missing or no JSON object.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"cannot read {path}: {error}") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} holds no JSON object")
+    return found
 
 
 def end_token_ids(model_path: str) -> set[int]:
-    """Return the tokens that end an answer, as config.json and generation_config.json name them."""
+    """Return the tokens that end an answer, as config.json and generation_config.json name them. Raises: ValueError."""
     ends: set[int] = set()
-    for name in ("config.json", "generation_config.json"):
-        path = os.path.join(model_path, name)
-        if os.path.exists(path):
-            with open(path, encoding="utf-8") as file:
-                found = json.load(file).get("eos_token_id")
-            ends.update(found if isinstance(found, list) else [] if found is None else [found])
+    for path in (Path(model_path) / "config.json", Path(model_path) / "generation_config.json"):
+        found = read_json(path).get("eos_token_id") if path.exists() else None
+        ends.update(found if isinstance(found, list) else [] if found is None else [found])
     return ends
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """Return the folder's safetensors files, by its index where there is one.
+
+    Raises:
+        ValueError: there are none, or the index names one that is missing.
+    """
+    index = folder / "model.safetensors.index.json"
+    if index.exists():
+        files = sorted({folder / name for name in read_json(index)["weight_map"].values()})
+        missing = [file.name for file in files if not file.exists()]
+        if missing:
+            raise ValueError(f"{index} names files that are missing: {', '.join(missing)}")
+        return files
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        raise ValueError(f"{folder} has no *.safetensors file")
+    return files

@@ -194,15 +194,15 @@ class Engine:
         single = isinstance(given, str) or (bool(given) and isinstance(given[0], int))
         items = [given] if single else list(given or [])
 
-        async def one(item: Any) -> dict[str, Any]:
-            request = GenerateReqInput(sampling_params=SamplingParams.from_client(sampling_params))
-            request.text, request.input_ids = (item, None) if isinstance(item, str) else (None, item)
-            return [answer async for answer in self.tokenizer_manager.generate_request(request)][-1]
-
-        async def everything() -> list[dict[str, Any]]:
-            return await asyncio.gather(*(one(item) for item in items))
-
-        answers = self._loop.run_until_complete(everything())
+        inputs = [
+            GenerateReqInput(
+                text=item if isinstance(item, str) else None,
+                input_ids=None if isinstance(item, str) else item,
+                sampling_params=SamplingParams.from_client(sampling_params),
+            )
+            for item in items
+        ]
+        answers = self._loop.run_until_complete(self.tokenizer_manager.complete(inputs))
         return answers[0] if single else answers
 
     def shutdown(self) -> None:

@@ -62,7 +62,7 @@ def _add_openai(app: FastAPI, manager: TokenizerManager) -> None:
         asked = kind.model_validate_json(await request.body())
         inputs = serving.prepare(asked)
         if asked.stream:
-            return StreamingResponse(_tell_failure(serving.stream(asked, inputs[0])), media_type="text/event-stream")
+            return await _stream(request, serving.stream(asked, inputs[0]))
         return await _while_connected(request, serving.complete(asked, inputs))
 
     chat, completion = ServingChat(manager), ServingCompletion(manager)
@@ -86,19 +86,10 @@ def _add_native(app: FastAPI, manager: TokenizerManager) -> None:
     @app.api_route("/generate", methods=["POST", "PUT"])
     async def generate(request: Request) -> Any:
         inputs, single = read_generate(await request.body())
-        for item in inputs:
-            manager.admit(item)
         if inputs[0].stream:
-            return StreamingResponse(_tell_failure(_events(manager, inputs[0])), media_type="text/event-stream")
-
-        async def last(item: GenerateReqInput) -> dict[str, Any]:
-            return [answer async for answer in manager.generate_request(item)][-1]
-
-        async def everything() -> Any:
-            answers = await asyncio.gather(*(last(item) for item in inputs))
-            return answers[0] if single else answers
-
-        return await _while_connected(request, everything())
+            return await _stream(request, _events(manager, inputs[0]))
+        answers = await _while_connected(request, manager.complete(inputs))
+        return answers[0] if single else answers
 
     @app.get("/health")
     @app.get("/health_generate")
@@ -172,8 +163,19 @@ async def _events(manager: TokenizerManager, item: GenerateReqInput) -> AsyncIte
     yield "data: [DONE]\n\n"
 
 
-async def _tell_failure(events: AsyncIterator[str]) -> AsyncIterator[str]:
+async def _stream(request: Request, events: AsyncIterator[str]) -> Response:
+    """Return a stream, begun: a request that cannot be answered raises here, while its status can still be told.
+
+    Raises:
+        Exception: what the first step raises.
+    """
+    first = await _while_connected(request, anext(events))
+    return StreamingResponse(_continue(first, events), media_type="text/event-stream")
+
+
+async def _continue(first: str, events: AsyncIterator[str]) -> AsyncIterator[str]:
     """Pass events on; when the engine dies in between, say so as the last event."""
+    yield first
     try:
         async for event in events:
             yield event

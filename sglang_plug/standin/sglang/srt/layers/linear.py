@@ -43,7 +43,6 @@ class LinearBase(nn.Module):
         bias: whether there is one.
         quant_config: the model's quantization, or None.
         prefix: the layer's name in the model.
-        dtype: the weights' type.
     """
 
     def __init__(
@@ -54,17 +53,16 @@ class LinearBase(nn.Module):
         bias: bool,
         quant_config: Any,
         prefix: str,
-        dtype: torch.dtype,
     ) -> None:
         super().__init__()
         self.prefix = prefix
         self.output_sizes = output_sizes
         method = quant_config.get_quant_method(self, prefix) if quant_config is not None else None
         self.quant_method = method or UnquantizedLinearMethod()
-        self.quant_method.create_weights(self, input_size, output_sizes, *full, dtype, weight_loader=self.weight_loader)
+        self.quant_method.create_weights(self, input_size, output_sizes, *full, torch.get_default_dtype(), weight_loader=self.weight_loader)
         self.bias: nn.Parameter | None = None
         if bias:
-            self.bias = nn.Parameter(torch.empty(sum(output_sizes), dtype=dtype), requires_grad=False)
+            self.bias = nn.Parameter(torch.empty(sum(output_sizes)), requires_grad=False)
             set_weight_attrs(self.bias, {"weight_loader": self.weight_loader})
 
     def weight_loader(self, param: nn.Parameter, loaded: torch.Tensor, shard: Any = None) -> None:
@@ -97,12 +95,11 @@ class ColumnParallelLinear(LinearBase):
         bias: bool,
         quant_config: Any,
         prefix: str,
-        dtype: torch.dtype,
         replicas: list[int] | None = None,
     ) -> None:
         group = get_tp_group()
         self_sizes = [size * times // group.world_size for size, times in zip(outputs, replicas or [1] * len(outputs), strict=True)]
-        super().__init__(input_size, self_sizes, (input_size, sum(outputs)), bias, quant_config, prefix, dtype)
+        super().__init__(input_size, self_sizes, (input_size, sum(outputs)), bias, quant_config, prefix)
         self.replicas = replicas or [1] * len(outputs)
 
     def part(self, loaded: torch.Tensor, shard: Any) -> torch.Tensor:
@@ -122,20 +119,18 @@ class ColumnParallelLinear(LinearBase):
 class QKVParallelLinear(ColumnParallelLinear):
     """Queries, keys and values; key and value heads are copied where there are fewer than ranks."""
 
-    def __init__(
-        self, hidden_size: int, head_dim: int, heads: int, kv_heads: int, bias: bool, quant_config: Any, prefix: str, dtype: torch.dtype
-    ) -> None:
+    def __init__(self, hidden_size: int, head_dim: int, heads: int, kv_heads: int, bias: bool, quant_config: Any, prefix: str) -> None:
         copies = max(1, get_tp_group().world_size // kv_heads)
         sizes = [heads * head_dim, kv_heads * head_dim, kv_heads * head_dim]
-        super().__init__(hidden_size, sizes, bias, quant_config, prefix, dtype, replicas=[1, copies, copies])
+        super().__init__(hidden_size, sizes, bias, quant_config, prefix, replicas=[1, copies, copies])
 
 
 class RowParallelLinear(LinearBase):
     """The input is split over the ranks; their results are added up."""
 
-    def __init__(self, input_size: int, output_size: int, bias: bool, quant_config: Any, prefix: str, dtype: torch.dtype) -> None:
+    def __init__(self, input_size: int, output_size: int, bias: bool, quant_config: Any, prefix: str) -> None:
         mine = input_size // get_tp_group().world_size
-        super().__init__(mine, [output_size], (input_size, output_size), bias, quant_config, prefix, dtype)
+        super().__init__(mine, [output_size], (input_size, output_size), bias, quant_config, prefix)
         self.input_size = mine
 
     def part(self, loaded: torch.Tensor, shard: Any) -> torch.Tensor:

@@ -36,11 +36,11 @@ def inverse_frequencies(head_dim: int, base: float, scaling: dict[str, Any] | No
 class RotaryEmbedding(BaseFusedOp):
     """Turn queries and keys by their positions."""
 
-    def __init__(self, head_dim: int, max_position: int, base: float, scaling: dict[str, Any] | None, dtype: torch.dtype) -> None:
+    def __init__(self, head_dim: int, max_position: int, base: float, scaling: dict[str, Any] | None) -> None:
         super().__init__()
         self.head_dim = head_dim
         angles = torch.outer(torch.arange(max_position).float(), inverse_frequencies(head_dim, base, scaling))
-        self.register_buffer("cos_sin", torch.cat((angles.cos(), angles.sin()), dim=-1).to(dtype), persistent=False)
+        self.register_buffer("cos_sin", torch.cat((angles.cos(), angles.sin()), dim=-1).to(torch.get_default_dtype()), persistent=False)
 
     def forward_native(self, positions: torch.Tensor, query: torch.Tensor, key: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         cos, sin = self.cos_sin[positions].unsqueeze(1).chunk(2, dim=-1)

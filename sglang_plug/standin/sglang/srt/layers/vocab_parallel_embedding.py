@@ -12,13 +12,13 @@ from ..distributed.parallel_state import get_tp_group
 class VocabParallelEmbedding(nn.Module):
     """Each rank holds a range of tokens; the last one is filled up with zeros."""
 
-    def __init__(self, num_embeddings: int, embedding_dim: int, dtype: torch.dtype) -> None:
+    def __init__(self, num_embeddings: int, embedding_dim: int) -> None:
         super().__init__()
         group = get_tp_group()
         self.num_embeddings = num_embeddings
         self.rows = -(-num_embeddings // group.world_size)
         self.start = group.rank * self.rows
-        self.weight = nn.Parameter(torch.zeros(self.rows, embedding_dim, dtype=dtype), requires_grad=False)
+        self.weight = nn.Parameter(torch.zeros(self.rows, embedding_dim), requires_grad=False)
         self.weight.weight_loader = self.weight_loader
 
     def weight_loader(self, param: nn.Parameter, loaded: torch.Tensor, shard: object = None) -> None:

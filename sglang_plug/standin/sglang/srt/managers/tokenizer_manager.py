@@ -8,6 +8,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ..configs.model_config import ModelConfig
 from ..sampling.sampling_params import FieldError, SamplingParams
 from .io_struct import AbortReq, BatchStrOutput, ControlOutput, ControlReq, GenerateReqInput, SchedulerStats, TokenizedGenerateReqInput
 from .tokenizer import Tokenizer
@@ -63,6 +64,7 @@ class TokenizerManager:
         self.controls: dict[str, asyncio.Future[ControlOutput]] = {}
         self.stats = SchedulerStats()
         self.counters = Counters()
+        self.vocab_size = ModelConfig.from_server_args(server_args).vocab_size
         self.sequence_limit = 0
         self.scheduler_info: list[dict[str, Any]] = []
         self.died: str | None = None
@@ -123,6 +125,25 @@ class TokenizerManager:
                 self.counters.aborted += 1
                 self.abort_request(rid)
 
+    async def complete(self, inputs: list[GenerateReqInput]) -> list[dict[str, Any]]:
+        """Return the whole answers to several requests; where one fails, the others are aborted.
+
+        Raises:
+            FieldError, QueueFull, EngineDied: as `generate_request`.
+        """
+
+        async def last(item: GenerateReqInput) -> dict[str, Any]:
+            return [answer async for answer in self.generate_request(item)][-1]
+
+        for item in inputs:
+            self.admit(item)
+        tasks = [asyncio.ensure_future(last(item)) for item in inputs]
+        try:
+            return await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+
     def admit(self, obj: GenerateReqInput) -> None:
         """Judge a request and replace its text by its tokens, before anything is sent to anybody.
 
@@ -156,15 +177,6 @@ class TokenizerManager:
         if len(ids) >= self.sequence_limit:
             raise FieldError(name, f"the prompt has {len(ids)} tokens; this server takes fewer than {self.sequence_limit}")
         return ids
-
-    @property
-    def vocab_size(self) -> int:
-        """How many tokens the model has."""
-        from ..server_args import read_model_config
-
-        if not hasattr(self, "_vocab_size"):
-            self._vocab_size = int(read_model_config(self.server_args.model_path)["vocab_size"])
-        return self._vocab_size
 
     def abort_request(self, rid: str) -> None:
         """Tell the scheduler that nobody waits for `rid` any more."""

@@ -82,7 +82,7 @@ class ModelRunner:
             ValueError: not even one page fits.
         """
         args, model = self.server_args, self.model_config
-        heads = model.kv_heads_per_rank(args.tp_size)
+        heads, dtype = model.kv_heads_per_rank(args.tp_size), getattr(torch, model.kv_dtype)
         tokens = self.tp_group.min_over_ranks(self._token_budget(heads))
         tokens = tokens // args.page_size * args.page_size
         if tokens < args.page_size:
@@ -93,7 +93,7 @@ class ModelRunner:
         self.token_to_kv_pool = pool_class(
             size=tokens,
             page_size=args.page_size,
-            dtype=model.kv_dtype,
+            dtype=dtype,
             head_num=heads,
             head_dim=model.head_dim,
             layer_num=model.num_layers,
@@ -102,7 +102,7 @@ class ModelRunner:
         )
         allocator_class = optional_class(current_platform.get_paged_allocator_cls) or PagedTokenToKVPoolAllocator
         self.token_to_kv_pool_allocator = allocator_class(
-            tokens, page_size=args.page_size, dtype=model.kv_dtype, device=self.device, kvcache=self.token_to_kv_pool, need_sort=False
+            tokens, page_size=args.page_size, dtype=dtype, device=self.device, kvcache=self.token_to_kv_pool, need_sort=False
         )
         logger.info("KV cache: %d tokens in pages of %d, %s on %s", tokens, args.page_size, model.kv_dtype, self.device)
 
@@ -116,7 +116,7 @@ class ModelRunner:
         free = memory[0]
         if self.device.type == "cpu":
             free //= args.tp_size  # all ranks share the host's memory
-        cell = 2 * heads * model.head_dim * model.num_layers * model.kv_dtype.itemsize
+        cell = 2 * heads * model.head_dim * model.num_layers * getattr(torch, model.kv_dtype).itemsize
         fits = int(free * (args.mem_fraction_static or 0.3)) // cell
         if args.max_total_tokens and fits < args.max_total_tokens:
             logger.warning("--max-total-tokens %d does not fit into memory; using %d", args.max_total_tokens, fits)

@@ -37,10 +37,8 @@ class LlamaMLP(nn.Module):
     def __init__(self, config: ModelConfig, quant_config: Any, prefix: str) -> None:
         super().__init__()
         inner, bias = config.hf_config["intermediate_size"], bool(config.hf_config.get("mlp_bias"))
-        self.gate_up_proj = ColumnParallelLinear(
-            config.hidden_size, [inner, inner], bias, quant_config, f"{prefix}.gate_up_proj", config.dtype
-        )
-        self.down_proj = RowParallelLinear(inner, config.hidden_size, bias, quant_config, f"{prefix}.down_proj", config.dtype)
+        self.gate_up_proj = ColumnParallelLinear(config.hidden_size, [inner, inner], bias, quant_config, f"{prefix}.gate_up_proj")
+        self.down_proj = RowParallelLinear(inner, config.hidden_size, bias, quant_config, f"{prefix}.down_proj")
         self.act_fn = SiluAndMul()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -56,7 +54,7 @@ class LlamaAttention(nn.Module):
         ranks, given = get_tp_group().world_size, config.hf_config
         heads, kv_heads = config.num_heads // ranks, config.kv_heads_per_rank(ranks)
         self.sizes = [heads * config.head_dim, kv_heads * config.head_dim, kv_heads * config.head_dim]
-        qwen = given["architectures"][0] == "Qwen2ForCausalLM"
+        qwen = config.architecture == "Qwen2ForCausalLM"
         bias = bool(given.get("attention_bias", qwen))
         self.qkv_proj = QKVParallelLinear(
             config.hidden_size,
@@ -66,15 +64,12 @@ class LlamaAttention(nn.Module):
             bias,
             quant_config,
             f"{prefix}.qkv_proj",
-            config.dtype,
         )
         out_bias = bias and not qwen
-        self.o_proj = RowParallelLinear(
-            config.num_heads * config.head_dim, config.hidden_size, out_bias, quant_config, f"{prefix}.o_proj", config.dtype
-        )
+        self.o_proj = RowParallelLinear(config.num_heads * config.head_dim, config.hidden_size, out_bias, quant_config, f"{prefix}.o_proj")
         scaling = given.get("rope_scaling") or given.get("rope_parameters")
         base = float(given.get("rope_theta") or (scaling or {}).get("rope_theta", 10000.0))
-        self.rotary_emb = RotaryEmbedding(config.head_dim, config.context_len, base, scaling, config.dtype)
+        self.rotary_emb = RotaryEmbedding(config.head_dim, config.context_len, base, scaling)
         self.attn = RadixAttention(heads, config.head_dim, config.head_dim**-0.5, kv_heads, layer_id)
 
     def forward(self, positions: torch.Tensor, hidden_states: torch.Tensor, forward_batch: Any) -> torch.Tensor:
@@ -114,7 +109,7 @@ class LlamaModel(nn.Module):
 
     def __init__(self, config: ModelConfig, quant_config: Any) -> None:
         super().__init__()
-        self.embed_tokens = VocabParallelEmbedding(config.vocab_size, config.hidden_size, config.dtype)
+        self.embed_tokens = VocabParallelEmbedding(config.vocab_size, config.hidden_size)
         self.layers = nn.ModuleList(LlamaDecoderLayer(config, i, quant_config, f"model.layers.{i}") for i in range(config.num_layers))
         self.norm = RMSNorm(config.hidden_size, config.hf_config.get("rms_norm_eps", 1e-6))
 
@@ -134,7 +129,7 @@ class LlamaForCausalLM(nn.Module):
         self.config = config
         self.model = LlamaModel(config, quant_config)
         tied = bool(config.hf_config.get("tie_word_embeddings"))
-        self.lm_head = self.model.embed_tokens if tied else ParallelLMHead(config.vocab_size, config.hidden_size, config.dtype)
+        self.lm_head = self.model.embed_tokens if tied else ParallelLMHead(config.vocab_size, config.hidden_size)
         self.logits_processor = LogitsProcessor(config.vocab_size)
 
     def forward(self, input_ids: torch.Tensor, positions: torch.Tensor, forward_batch: Any) -> LogitsProcessorOutput:

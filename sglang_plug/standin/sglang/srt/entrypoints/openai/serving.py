@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 import uuid
@@ -45,27 +44,18 @@ class Serving:
         return []
 
     def prepare(self, request: CommonRequest) -> list[GenerateReqInput]:
-        """Return the engine's requests, judged and admitted.
-
-        Raises:
-            FieldError, QueueFull, EngineDied: it cannot be answered.
-        """
+        """Return the engine's requests. Raises: FieldError."""
         inputs = self.inputs(request)
         if request.stream and len(inputs) > 1:
             raise FieldError("prompt", "a stream answers one prompt")
         for item in inputs:
             item.sampling_params = request.sampling_params()
             item.stream = item.incremental = request.stream
-            self.manager.admit(item)
         return inputs
 
     async def complete(self, request: CommonRequest, inputs: list[GenerateReqInput]) -> dict[str, Any]:
         """Return the whole answer."""
-
-        async def one(item: GenerateReqInput) -> dict[str, Any]:
-            return [answer async for answer in self.manager.generate_request(item)][-1]
-
-        answers = await asyncio.gather(*(one(item) for item in inputs))
+        answers = await self.manager.complete(inputs)
         metas = [answer["meta_info"] for answer in answers]
         choices = [self.choice(i, answer["text"], _reason(answer)) for i, answer in enumerate(answers)]
         return {**self._head(request, self.kind), "choices": choices, "usage": _usage(metas)}
@@ -74,9 +64,9 @@ class Serving:
         """Yield the answer as server-sent events."""
         head = self._head(request, self.chunk_kind)
         meta: dict[str, Any] = {}
-        for opening in self.opening():
-            yield _event({**head, "choices": [opening]})
         async for answer in self.manager.generate_request(item):
+            for opening in () if meta else self.opening():
+                yield _event({**head, "choices": [opening]})
             meta = answer["meta_info"]
             if answer["text"] or meta["finish_reason"]:
                 yield _event({**head, "choices": [self.delta(0, answer["text"], _reason(answer))]})
