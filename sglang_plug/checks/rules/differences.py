@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
 from sglang_plug.checks.model import Level
-from sglang_plug.checks.world import World, find, names
+from sglang_plug.checks.world import World, cause_of, find, names
 from sglang_plug.probe import verification
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from sglang_plug.checks.model import Finding
 
@@ -45,7 +46,7 @@ def plugins_differ(world: World) -> Iterator[Finding]:
         host = verification.summarise(world.rehearsal, runtime, real=world.real)
         expected = {c.candidate.name for c in decision.choices if c.verdict == "load"}
         ran = set(host["executed"])
-        broken = {entry.name for entry in world.of("hook plugin", runtime) if entry.failed}
+        broken = {entry.name for entry in world.of("hook plugin", runtime) if entry.failed} | set(failed_together(world, runtime))
         missing, extra = sorted(expected - ran - broken), sorted(ran - expected)
         if (missing or extra) and "error" not in reply["phases"]["host"]:
             told = [f"we expect {names(missing)} to run, and the host did not run them"] if missing else []
@@ -57,6 +58,30 @@ def plugins_differ(world: World) -> Iterator[Finding]:
                 hint=_REPORT,
                 level=None if world.real else Level.WARNING,
             )
+
+
+def failed_together(world: World, runtime: str) -> dict[str, Mapping[str, Any]]:
+    """Return the failures that the host logged for hook plugins while it loaded all of them, by name."""
+    log = ((world.rehearsal.get("together", {}).get(runtime) or {}).get("value") or {}).get("log", [])
+    rows = [(re.search(r"Failed to (?:load|execute)(?: general| diffusion)? plugin:? (\S+)", record["message"]), record) for record in log]
+    return {match[1]: record["error"] for match, record in rows if match is not None and "error" in record}
+
+
+def fails_together(world: World) -> Iterator[Finding]:
+    """SP302: sound alone, and broken by what another plugin did before it."""
+    for runtime in world.runtimes:
+        failures = failed_together(world, runtime)
+        for entry in world.of("hook plugin", runtime):
+            if entry.name in failures and entry.trial is not None and not entry.failed:
+                error = failures[entry.name]
+                yield find(
+                    "SP302",
+                    entry.subject(),
+                    f"{entry.label} works alone, and raises {error['type']} when it is loaded after the others",
+                    cause=cause_of(error),
+                    hint=f"see what the others change in the process; alone: SGLANG_PLUGINS={entry.name}",
+                    level=Level.WARNING,
+                )
 
 
 def aborts_startup(world: World) -> Iterator[Finding]:
@@ -75,4 +100,4 @@ def aborts_startup(world: World) -> Iterator[Finding]:
             )
 
 
-RULES = (platform_differs, plugins_differ, aborts_startup)
+RULES = (platform_differs, plugins_differ, fails_together, aborts_startup)
