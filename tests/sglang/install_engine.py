@@ -29,6 +29,7 @@ LAYOUT = 1
 BARE = {
     "0.5.23": ("sglang==0.5.23", "xgrammar==0.2.7", "cache-dit==1.5.1"),
     "0.5.21": ("sglang==0.5.21", "xgrammar==0.2.7", "cache-dit==1.5.1"),
+    "0.5.17": ("sglang==0.5.17", "xgrammar==0.2.1"),  # before diffusion plugins
 }
 
 
@@ -54,7 +55,8 @@ def cache_root() -> Path:
 
 
 def requirements(release: str) -> list[Path]:
-    return [HERE / f"requirements-{release}.txt", HERE / "requirements-diffusion.txt"]
+    own = HERE / f"requirements-{release}.txt"
+    return [own, HERE / "requirements-diffusion.txt"] if any(name.startswith("cache-dit") for name in BARE[release]) else [own]
 
 
 def recipe(release: str) -> str:
