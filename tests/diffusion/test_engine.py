@@ -175,7 +175,28 @@ def gone(pid: int) -> bool:
         os.close(handle)
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel's parent-death signal")
+LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="pidfd_open")
+
+
+@LINUX
+def test_a_worker_that_hangs_in_its_backend_ends_with_its_launcher_too(world: World):
+    stuck = "        def init_backend(self): __import__('threading').Event().wait()\n"
+    packages.install(world.site, "init_backend", platform=packages.PLATFORM.replace(FAILING["backend"][0], stuck))
+    fifo = world.folder / "journal"
+    os.mkfifo(fifo)
+    (world.folder / "script.py").write_text(WAITING)
+    with world.start(str(world.folder / "script.py"), JOURNAL=str(fifo)) as process:
+        pid = None
+        while pid is None:  # each writer opens the pipe anew, so it ends between them
+            notes = [json.loads(line) for line in fifo.read_text().splitlines()]
+            pid = next((note["pid"] for note in notes if note.get("name") == "init_backend"), None)
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=20)
+    assert pid != process.pid
+    assert gone(pid)
+
+
+@LINUX
 def test_workers_end_with_a_launcher_that_is_killed(world: World):
     (world.folder / "script.py").write_text(WAITING)
     with world.start(str(world.folder / "script.py"), SGLANG_DIFFUSION_PLATFORM_OVERRIDE="cpu") as process:

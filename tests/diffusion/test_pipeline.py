@@ -70,7 +70,6 @@ def draw(_alone: None, model: Path, current: Callable[[Any], Any]) -> Callable[.
         current(platform or Acme())
         server_args = ServerArgs(model_path=str(model), pipeline_config=config or PipelineConfig(), **args)
         run.pipeline = DiffusionPipeline(server_args)  # type: ignore[attr-defined]
-        server_args.release()
         asked = {"prompt": "a red cube", "num_inference_steps": 2, "seed": 5, "height": 32, "width": 32, **(params or {})}
         return run.pipeline.forward(Req(SamplingParams(**asked))).output[0]  # type: ignore[attr-defined]
 
@@ -294,7 +293,6 @@ def test_platform_defaults_yield_to_the_user(model: Path, current: Callable[[Any
     current(Opinionated())
     for argv, port in (([], 4444), (["--port", "5555"], 5555), (["--port", "30000"], 30000)):
         server_args = prepare_server_args(["--model-path", str(model), *argv])
-        server_args.release()
         assert server_args.port == port
 
 

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -41,12 +42,12 @@ class Client:
             return error.code, json.load(error)
 
 
-def serve(world: World) -> tuple[subprocess.Popen[str], Client]:
+def serve(world: World, **variables: str) -> tuple[subprocess.Popen[str], Client]:
     """Start a server and return once it says that it listens."""
     from sglang.multimodal_gen.runtime.server_args.server_args import free_port
 
     port = free_port()
-    process = world.start("-m", "sglang.cli.main", "serve", "--model-type", "diffusion", "--port", str(port), **CPU)
+    process = world.start("-m", "sglang.cli.main", "serve", "--model-type", "diffusion", "--port", str(port), **CPU, **variables)
     assert process.stderr is not None
     lines = []
     for line in process.stderr:
@@ -63,11 +64,15 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
 
 @pytest.fixture(scope="module")
 def server(shared: World) -> Iterator[Client]:
-    process, client = serve(shared)
-    yield client
-    process.send_signal(signal.SIGTERM)
-    status, text = ended(process)
-    assert status == 0, text
+    # Short: the path of a socket has some hundred letters at most.
+    with tempfile.TemporaryDirectory(prefix="plug", dir="/tmp") as scratch:
+        process, client = serve(shared, TMPDIR=scratch)
+        assert len(list(Path(scratch).glob("sgl-diffusion-*"))) == 1
+        yield client
+        process.send_signal(signal.SIGTERM)
+        status, text = ended(process)
+        assert status == 0, text
+        assert list(Path(scratch).glob("sgl-diffusion-*")) == []
 
 
 def test_it_is_healthy_and_names_its_model(server: Client):

@@ -128,6 +128,7 @@ def launch_server(server_args: ServerArgs, launch_http_server: bool = True) -> l
         WorkerFailed: a child ended that should not have.
     """
     apply_plugin_hooks()
+    server_args.settle()
     payload = ServerArgsPayload.capture(server_args)
     try:
         processes = start_scheduler_processes(payload, [(i, i) for i in range(server_args.num_gpus)])

@@ -26,9 +26,14 @@ class SchedulerClient:
     """Asks rank 0. Safe to share among threads, which then take turns."""
 
     def __init__(self, server_args: ServerArgs) -> None:
-        self.endpoint = server_args.scheduler_endpoint
+        self._server_args = server_args
         self._lock = threading.Lock()
         self._context: Any = None
+
+    @property
+    def endpoint(self) -> str:
+        """Where rank 0 listens; settled when the workers are launched."""
+        return self._server_args.scheduler_endpoint
 
     def forward(self, request: Any, timeout_ms: int | None = None) -> OutputBatch:
         """Return the scheduler's answer.

@@ -89,7 +89,7 @@ class ServerArgs:
             raise ValueError(f"--attention-backend {self.attention_backend!r} is no member of AttentionBackendEnum")
 
     def resolve(self) -> None:
-        """Fill in what was left open: the model's folder, the platform's answers, free ports.
+        """Fill in what was left open: the model's folder and the platform's answers.
 
         Raises:
             ValueError: see the class.
@@ -108,6 +108,9 @@ class ServerArgs:
         if self.dit_layerwise_offload is None:
             self.dit_layerwise_offload = platform.enable_dit_layerwise_offload_by_default() and not platform.device_shares_host_memory()
         self.sp_degree = self.num_gpus
+
+    def settle(self) -> None:
+        """Choose where the processes meet: a free port, and a socket in a folder that only this user can open."""
         self.master_port = self.master_port or free_port()
         self.scheduler_endpoint = self.scheduler_endpoint or f"ipc://{tempfile.mkdtemp(prefix='sgl-diffusion-')}/scheduler"
 
