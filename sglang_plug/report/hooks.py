@@ -89,6 +89,8 @@ def duration(seconds: float | None) -> str:
 
 def remarks(recording: Recording) -> Iterator[tuple[str, str]]:
     """Yield what deserves attention, each with its style: failures with their cause, silent hooks, processes without plugins."""
+    if not recording.processes:
+        yield "no process wrote a record: no plugins were loaded, or the disk was full (the engine's log says so)", "yellow"
     for process, hook in recordings.failed(recording):
         why = hook.cause or hook.error or "not applied"
         yield f"failed in {process.title} ({process.pid}): {hook.target} of {hook.plugin or 'unknown'}: {why}", "bold red"
