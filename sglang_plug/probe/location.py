@@ -45,22 +45,27 @@ def _judge_imports(resolution: Resolution, found: Mapping[str, Any], place: str,
     if not has_sglang:
         return Step("source", qualname, "doubtful", why), None
     cause = f"ModuleNotFoundError: No module named {missing['module']!r} (at {found['file']}:{missing['line']})"
-    kind = "ModuleNotFoundError" if ":" in qualname else "AttributeError"
+    kind = "ModuleNotFoundError" if _surfaces(qualname) else "AttributeError"
     failure = Failure(kind, f"{qualname} cannot be imported: {why}", cause=cause, hint=f"install {missing['module']}")
     return Step("source", qualname, "failed", why), failure
 
 
 def _host_error(qualname: str, found: Mapping[str, Any]) -> str:
-    """The type that the host ends with: dotted names turn a failing import into an AttributeError."""
+    """The type that the host ends with."""
     if found["verdict"] == "malformed":
         return "ValueError"
     if found["verdict"] == "not_a_class":
         return "TypeError"
-    if found["verdict"] == "missing_module" and (":" in qualname or "." not in found["module"]):
-        return "ModuleNotFoundError"
-    if found["verdict"] == "unparsable" and ":" in qualname:
+    if found["verdict"] == "unparsable":
         return "SyntaxError"
+    if found["verdict"] == "missing_module" and (_surfaces(qualname) or "." not in found["module"]):
+        return "ModuleNotFoundError"
     return "AttributeError"
+
+
+def _surfaces(qualname: str) -> bool:
+    """Tell whether a failing import shows as itself: `pkgutil.resolve_name` takes that of a deeper dotted part for a missing name."""
+    return ":" in qualname or qualname.count(".") == 1
 
 
 def _masking(qualname: str, found: Mapping[str, Any], place: str | None) -> str:

@@ -160,11 +160,16 @@ def test_what_ends_the_process_ends_it_in_automatic_selection_too(
         ("'NAME.plat.Nope'", "diffusion", "AttributeError", "module 'pa.plat' has no attribute 'Nope'"),
         ("'NAME.plta:Plat'", "srt", "ModuleNotFoundError", "did you mean pa.plat?"),
         ("'NAME.activate'", "srt", "TypeError", "is a function"),
+        ("'NAME.lost.Plat'", "srt", "AttributeError", "pa.lost imports Plat from pa.nowhere"),
+        ("'NAME.lost:Plat'", "srt", "ModuleNotFoundError", "pa.lost imports Plat from pa.nowhere"),
+        ("'nowhere.Plat'", "srt", "ModuleNotFoundError", "no module named 'nowhere'"),
+        ("'NAME.broken.Plat'", "srt", "SyntaxError", ""),
     ],
 )
 def test_wrong_answers(here: Callable[..., Environment], site: Site, returned: str, runtime: str, kind: str, word: str) -> None:
     body = f"def activate():\n    return {returned.replace('NAME', 'pa')}\n"
     install.platform(site, "pa", body, group=SRT_PLATFORMS if runtime == "srt" else DIFFUSION_PLATFORMS)
+    site.write({"pa/lost.py": "from .nowhere import Plat\n", "pa/broken.py": "class Plat(:\n"})
     error = decide(here(), (runtime,))[runtime].error
     assert error is not None
     assert error.type == kind

@@ -193,6 +193,24 @@ def test_a_fork_that_returns_twice_answers_once(probe: Probe, site: Site) -> Non
     assert found["returned"] == "parent.Plat"
 
 
+def test_the_answer_of_another_process_is_no_answer(probe: Probe, site: Site) -> None:
+    body = """
+        import os
+        def activate():
+            if os.fork() == 0:
+                return "child.Plat"
+            os.wait()
+            os._exit(5)
+    """
+    found = activate(probe, site, body)
+    assert (found["kind"], found["ended"]["code"]) == ("ended", 5)
+
+
+def test_a_plugin_that_kills_its_process_group_kills_itself_alone(probe: Probe, site: Site) -> None:
+    found = activate(probe, site, "import os\ndef activate():\n    os.killpg(0, 9)\n")
+    assert found["ended"]["name"] == "SIGKILL"
+
+
 def test_a_memory_limit_holds(probe: Probe, site: Site) -> None:
     found = activate(probe, site, "def activate():\n    return len(bytearray(1 << 30))\n", memory=256 << 20)
     assert found["error"]["type"] == "MemoryError"

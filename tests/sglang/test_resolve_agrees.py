@@ -48,6 +48,12 @@ BEHAVIOURS = {
     "nowhere": 'def activate(): return "NAME.plat.Nope"',
     "nomodule": 'def activate(): return "NAME.nomod.Plat"',
     "nomodule_colon": 'def activate(): return "NAME.nomod:Plat"',
+    "needs": 'def activate(): return "NAME.needs.Plat"',
+    "needs_colon": 'def activate(): return "NAME.needs:Plat"',
+    "flat": 'def activate(): return "NAME_flat.Plat"',
+    "broken": 'def activate(): return "NAME.broken.Plat"',
+    "lost": 'def activate(): return "NAME.lost.Plat"',
+    "lost_colon": 'def activate(): return "NAME.lost:Plat"',
     "function": 'def activate(): return "NAME.activate"',
     "interface": 'from sglang.srt.platforms.interface import SRTPlatform\ndef activate(): return "NAME.plat.Plat"',
     "circular": 'def activate():\n    from sglang.srt.utils import get_bool_env_var\n    return "NAME.plat.Plat"',
@@ -131,7 +137,9 @@ def lay(scenario: Scenario, root: Path) -> Site:
         owner = dist[0] if dist else f"{name}-dist"
         module = name if not dist else f"{name}_{owner.replace('-', '_')}"
         body = BEHAVIOURS[behaviour].replace("NAME", module) + "\n"
-        site.write({f"{module}/__init__.py": body, f"{module}/plat.py": CLASSES[scenario.runtime]})
+        site.write({f"{module}/__init__.py": body, f"{module}/plat.py": CLASSES[scenario.runtime], f"{module}/broken.py": "class Plat(:\n"})
+        needs = "import vendor_rt_missing\nclass Plat: pass\n"
+        site.write({f"{module}/needs.py": needs, f"{module}_flat.py": needs, f"{module}/lost.py": "from .nowhere import Plat\n"})
         rows.setdefault(owner, {}).setdefault(platforms, {})[name] = f"{module}:activate"
     for name, owner in scenario.hooks:
         module = f"hooks_{name}_{owner.replace('-', '_')}"
