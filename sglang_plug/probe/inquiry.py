@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.core.entrypoints import Candidate
-from sglang_plug.core.policy import policy
+from sglang_plug.core.policy import POLICIES, policy
 from sglang_plug.core.resolution import Failure, Resolution, Step
 from sglang_plug.core.selection import Activation, Choice, Detection, plugins_to_load, select
 from sglang_plug.errors import CatalogueError
@@ -95,7 +95,8 @@ class Inquiry:
             activate=lambda candidate: self.activate(rules, candidate),
             detect=lambda name: self.detect(rules, name),
         )
-        resolution, found = self._look_up_class(replace(resolution, steps=(*before, *resolution.steps)))
+        resolution = replace(resolution, steps=(*before, *resolution.steps), error=self._mention_builtins(rules, resolution.error))
+        resolution, found = self._look_up_class(resolution)
         plugins = self.candidates(rules.hook_group) if rules.hook_group else ()
         choices = plugins_to_load(rules, self.settings, plugins, candidates, resolution) if resolution.outcome != "error" else ()
         return Decision(rules, resolution, choices, self._seen(rules), found)
@@ -186,7 +187,8 @@ class Inquiry:
             relevant = {rules.selector, rules.allowlist, *(["SGLANG_USE_CPU_ENGINE"] if rules.base else [])}
             if target in relevant and value:
                 why = "as written" if target == name else f"SGLang reads it as {target}"
-                steps.append(Step("variables", f"{name}={value}", "set", why))
+                shown = value if value == value.strip() else repr(value)
+                steps.append(Step("variables", f"{name}={shown}", "set", why))
         known = {candidate.name for group in (rules.platform_group, rules.hook_group) for candidate in self.candidates(group)}
         others = {row["name"]: row["group"] for row in self.facts["entry_points"]}
         dists = {row["dist"]: row["name"] for row in self.facts["entry_points"]}
@@ -211,6 +213,15 @@ class Inquiry:
                 step = Step("metadata", where, "failed", f"{message}: {why}", data={"dist": problem["dist"]})
                 return step, Failure(kind, message, cause=why, hint=hint)
         return None
+
+    def _mention_builtins(self, rules: Policy, failure: Failure | None) -> Failure | None:
+        """Tell someone who selects a built-in by name in the runtime whose selector knows none of them."""
+        asked = (self.settings.selector(rules.selector) or "").strip().lower()
+        other = POLICIES["diffusion"]
+        if failure is None or rules.aliases or asked not in other.reserved or f"={asked!r} not found" not in failure.message.lower():
+            return failure
+        hint = f"{asked} is built in: type: unset {rules.selector} (only {other.selector} takes built-in names)"
+        return replace(failure, hint=hint)
 
     def _look_up_class(self, resolution: Resolution) -> tuple[Resolution, Mapping[str, Any] | None]:
         """Check without importing it that the returned class is there; where it surely is not, that is the answer."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sglang_plug.core.resolution import Step
+    from sglang_plug.core.resolution import Failure, Step
     from sglang_plug.probe.decision import Survey
     from sglang_plug.probe.inquiry import Decision
 
@@ -32,13 +32,20 @@ def headline(survey: Survey, runtime: str) -> Headline:
     resolution = decision.resolution
     label = decision.policy.label
     if resolution.error is not None:
-        cause = f" ({resolution.error.cause})" if resolution.error.cause and resolution.error.cause not in resolution.error.message else ""
-        return Headline(f"{label} will not start: {resolution.error.type}: {resolution.error.message}{cause}", "bad", resolution.error.hint)
+        return Headline(f"{label} will not start: {_error(resolution.error)}", "bad", resolution.error.hint)
     if resolution.outcome == "plugin":
         by = f"selected by {decision.policy.selector}" if _is_selected(decision) else "the only active platform plugin"
         text = f"{label} will use {resolution.name} ({resolution.qualname}) of {resolution.dist}, {by}"
         return Headline(text, "warn" if warnings(decision) else "good")
     return _builtin(decision)
+
+
+def _error(failure: Failure) -> str:
+    """The failure in one line, its cause told once."""
+    cause = failure.cause or ""
+    if cause and failure.message in cause:
+        return cause if cause.startswith(failure.type) else f"{failure.type}: {cause}"
+    return f"{failure.type}: {failure.message}" + (f" ({cause})" if cause and cause not in failure.message else "")
 
 
 def _is_selected(decision: Decision) -> bool:
@@ -57,7 +64,8 @@ def _builtin(decision: Decision) -> Headline:
     hidden = [step for step in resolution.steps if step.rule == "allowlist" and step.verdict == "skipped"]
     if hidden:
         names = ", ".join(step.subject for step in hidden)
-        text = f"{label} falls back to {what}: {decision.policy.allowlist} leaves out the platform plugin {names}"
+        plural = "s" if len(hidden) > 1 else ""
+        text = f"{label} falls back to {what}: {decision.policy.allowlist} leaves out the platform plugin{plural} {names}"
         return Headline(
             text,
             "warn",
@@ -66,6 +74,8 @@ def _builtin(decision: Decision) -> Headline:
     if _is_selected(decision):
         return Headline(f"{label} will use {what} ({resolution.qualname}), selected by {decision.policy.selector}", "good")
     why = "no installed platform plugin is active here" if asked else "no platform plugin is installed"
+    if any(step.rule == "import" for step in resolution.steps):
+        return Headline(f"{label} would use {what} ({resolution.qualname}), but `import sglang` would fail before that", "bad")
     return Headline(f"{label} will use {what} ({resolution.qualname}): {why}", "good")
 
 
@@ -79,7 +89,7 @@ def warnings(decision: Decision) -> list[str]:
     label = decision.policy.label
     lines = []
     for step in decision.resolution.steps:
-        if step.rule == "activate" and step.verdict == "failed":
+        if step.rule == "activate" and step.verdict == "failed" and decision.resolution.error is None:
             lines.append(f"{label}: platform plugin {step.subject!r}: {step.why}")
         elif step.rule == "allowlist" and step.verdict == "skipped":
             lines.append(f"{label}: platform plugin {step.subject!r} is left out by {decision.policy.allowlist}")
@@ -93,6 +103,12 @@ def warnings(decision: Decision) -> list[str]:
         f"{label}: hook plugin {choice.candidate.name!r} of the selected platform's own distribution is skipped: {choice.why}"
         for choice in decision.choices
         if choice.verdict == "skipped" and decision.resolution.dist is not None and choice.candidate.dist == decision.resolution.dist
+    ]
+    absent = {step.data.get("dist") for step in decision.resolution.steps if step.rule == "activate" and step.verdict == "inactive"}
+    lines += [
+        f"{label}: hook plugin {choice.candidate.name!r} of {choice.candidate.dist} runs although its platform is inactive here"
+        for choice in decision.choices
+        if choice.verdict == "load" and choice.candidate.dist is not None and choice.candidate.dist in absent
     ]
     lines += [f"{label}: {choice.why}" for choice in decision.choices if choice.verdict == "refused"]
     return lines

@@ -14,7 +14,7 @@ import pytest
 
 from sglang_plug.cli.app import run
 from tests.plugins import install
-from tests.plugins.install import DIFFUSION_PLATFORM, DIFFUSION_PLATFORMS, SRT_PLATFORMS, Site
+from tests.plugins.install import DIFFUSION_PLATFORM, DIFFUSION_PLATFORMS, SRT_PLATFORMS, SRT_PLUGINS, Site
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,6 +99,14 @@ def test_an_error_is_in_the_document_and_in_the_status(tool: Callable[..., Answe
     assert error["type"] == "RuntimeError"
     assert "SGLANG_PLATFORM='PA' not found in discovered platform plugins (available: 'pa')" in error["message"]
     assert "export SGLANG_PLATFORM=pa" in error["hint"]
+
+
+def test_hooks_of_an_inactive_vendor_run_and_are_mentioned(tool: Callable[..., Answer], site: Site) -> None:
+    site.add(
+        "pb-dist", {SRT_PLATFORMS: {"pb": "pb:activate"}, SRT_PLUGINS: {"pb_hooks": "pb:f"}}, {"pb.py": "def activate(): return None\n"}
+    )
+    answer = tool("resolve", "--runtime", "srt")
+    assert "warning: SRT: hook plugin 'pb_hooks' of pb-dist runs although its platform is inactive here" in answer.err
 
 
 def test_what_if(tool: Callable[..., Answer], site: Site) -> None:

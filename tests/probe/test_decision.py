@@ -88,6 +88,12 @@ def test_a_builtin_alias_probes_no_hardware(here: Callable[..., Environment], va
     assert not [one for one in found.steps if one.rule == "detect"]
 
 
+def test_a_builtin_name_for_srt_is_told_what_to_do(here: Callable[..., Environment]) -> None:
+    error = srt(here(SGLANG_PLATFORM="CUDA")).error
+    assert error is not None
+    assert "unset SGLANG_PLATFORM" in (error.hint or "")
+
+
 def test_an_alias_of_a_variable_wins(here: Callable[..., Environment], site: Site) -> None:
     install.platform(site)
     install.platform(site, "pb")
