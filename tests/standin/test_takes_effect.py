@@ -60,6 +60,9 @@ class Base(SRTPlatform):
     def get_quantization_config(self, quantization):
         from parts import Quantization
         return Quantization if quantization == "halved" else None
+    def get_full_graph_backend_cls(self):
+        from parts import Graphs
+        return Graphs
     def get_piecewise_backend_cls(self):
         from parts import Piece
         return Piece
@@ -132,6 +135,11 @@ class Communicator:
 class Runner(GraphRunner):
     def replay(self, forward_batch):
         once("Runner.replay"); return super().replay(forward_batch)
+class Graphs:
+    """Replays with the shapes of the capture, as a device graph does."""
+    def capture(self, function): return function, function().clone()
+    def replay(self, graph):
+        once("Graphs.replay"); return graph()
 class Pool(MHATokenToKVPool):
     def _create_buffers(self):
         once("Pool._create_buffers"); super()._create_buffers()
@@ -233,7 +241,7 @@ def test_every_method_takes_effect_on_two_ranks(site: Site, tmp_path: Path, refe
     assert calls.contract().keys() - {"capabilities", "cpu_arch"} - SECOND_RUN - ELSEWHERE - called == set()
     parts = {name.removeprefix("part:") for name in called if name.startswith("part:")}
     assert parts == {
-        "Communicator.all_reduce", "Communicator.all_gather", "Runner.replay", "Pool._create_buffers", "Attention.forward_extend",
+        "Communicator.all_reduce", "Communicator.all_gather", "Runner.replay", "Graphs.replay", "Pool._create_buffers", "Attention.forward_extend",
         "Allocator.alloc_decode page_size=4", "registered RMSNorm", "SiluAndMul.forward_traced",
     }  # fmt: skip
     initialised = [pid for pid, name in trace if name == "init_backend"]

@@ -45,15 +45,7 @@ class LinearBase(nn.Module):
         prefix: the layer's name in the model.
     """
 
-    def __init__(
-        self,
-        input_size: int,
-        output_sizes: list[int],
-        full: tuple[int, int],
-        bias: bool,
-        quant_config: Any,
-        prefix: str,
-    ) -> None:
+    def __init__(self, input_size: int, output_sizes: list[int], full: tuple[int, int], bias: bool, quant_config: Any, prefix: str) -> None:
         super().__init__()
         self.prefix = prefix
         self.output_sizes = output_sizes
@@ -89,13 +81,7 @@ class ColumnParallelLinear(LinearBase):
     """One or several outputs of the same input, each split over the ranks."""
 
     def __init__(
-        self,
-        input_size: int,
-        outputs: list[int],
-        bias: bool,
-        quant_config: Any,
-        prefix: str,
-        replicas: list[int] | None = None,
+        self, input_size: int, outputs: list[int], bias: bool, quant_config: Any, prefix: str, replicas: list[int] | None = None
     ) -> None:
         group = get_tp_group()
         self_sizes = [size * times // group.world_size for size, times in zip(outputs, replicas or [1] * len(outputs), strict=True)]

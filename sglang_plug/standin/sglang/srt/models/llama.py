@@ -57,13 +57,7 @@ class LlamaAttention(nn.Module):
         qwen = config.architecture == "Qwen2ForCausalLM"
         bias = bool(given.get("attention_bias", qwen))
         self.qkv_proj = QKVParallelLinear(
-            config.hidden_size,
-            config.head_dim,
-            config.num_heads,
-            config.num_kv_heads,
-            bias,
-            quant_config,
-            f"{prefix}.qkv_proj",
+            config.hidden_size, config.head_dim, config.num_heads, config.num_kv_heads, bias, quant_config, f"{prefix}.qkv_proj"
         )
         out_bias = bias and not qwen
         self.o_proj = RowParallelLinear(config.num_heads * config.head_dim, config.hidden_size, out_bias, quant_config, f"{prefix}.o_proj")

@@ -17,14 +17,7 @@ from .device_mixin import DeviceMixin, PlatformEnum
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "KVPoolKind",
-    "PlatformCapabilities",
-    "PlatformEnum",
-    "SRTPlatform",
-    "reject_out_of_tree_path",
-    "require_out_of_tree_impl",
-]
+__all__ = ["KVPoolKind", "PlatformCapabilities", "PlatformEnum", "SRTPlatform", "reject_out_of_tree_path", "require_out_of_tree_impl"]
 
 logger = logging.getLogger(__name__)
 
