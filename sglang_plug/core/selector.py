@@ -84,7 +84,6 @@ class Selector:
     def resolve(self) -> Resolution:
         """Walk the chain with real effects and return its answer; neither cached nor raised."""
         self._raised = None
-        self._imported.clear()
         settings = self.settings()
         from sglang_plug.core import detect, selection
 

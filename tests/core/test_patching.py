@@ -34,6 +34,7 @@ class C(B):
     def m(self): return 'm'
     @staticmethod
     def s(): return 's'
+class E(B): pass
 def f(): return 'f'
 alias = C.m
 """
@@ -52,6 +53,8 @@ def test_revert_restores_every_binding(bench: Bench, runtime: Runtime):
         ("tm.C.k", lambda result, cls: "r", "AFTER"),
         ("tm.B.k", lambda result, cls: "r", "AFTER"),
         ("tm.C.s", lambda result: "r", "AFTER"),
+        ("tm.E.inherited", lambda result, self: "r", "AFTER"),
+        ("tm.E.k", lambda result, cls: "r", "AFTER"),
     )
     assert snapshot(m, user) != before
     assert bench.logs == []
