@@ -91,9 +91,9 @@ def check(
 ) -> None:
     """Lint a plugin's source against SGLang releases, without installing any.
 
-    Nothing is imported: imports of SGLang, hook targets and signatures, platform overrides, activation, entry points and packaging are read
-    from the source and compared with the catalogue. `# sglang-plug: ignore[CODE]` silences a line; defaults can stand in `[tool.sglang-plug]`
-    of the plugin's pyproject.toml (`sglang`, `select`, `ignore`, `strict`).
+    Nothing is imported: imports of SGLang, hook targets and signatures, platform overrides, activation, entry points and packaging are
+    read from the source and compared with the catalogue. `# sglang-plug: ignore[CODE]` silences a line; defaults can stand in
+    `[tool.sglang-plug]` of the plugin's pyproject.toml (`sglang`, `select`, `ignore`, `strict`).
 
     Examples:
 

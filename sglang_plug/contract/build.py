@@ -66,6 +66,19 @@ def build(
     return tuple(ordered)
 
 
+def build_into(folder: Path, what: str, *, release: str | None = None, progress: Callable[[str], None] = lambda _: None) -> Path:
+    """Read one release and keep it in a folder under its version; return the file.
+
+    Raises:
+        CatalogueError: the source cannot be read.
+    """
+    beside = folder / ".new.zip"
+    (version,) = build([what], beside, release=release, progress=progress)
+    path = folder / f"{version}.zip"
+    beside.replace(path)
+    return path
+
+
 class _Reading:
     """What was read of one release."""
 

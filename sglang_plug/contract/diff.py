@@ -140,9 +140,9 @@ def _label(symbol: Symbol) -> str:
 
 
 def matching_names(release: Release, pattern: str) -> Iterable[str]:
-    """Yield the hookable names of a release that a pattern matches. A word without a dot matches anywhere in a name's last two parts."""
+    """Yield the hookable names that a pattern matches; one that does not start with `sglang` is looked for in every name's last two parts."""
     pattern = pattern.replace(":", ".")
-    simple = "." not in pattern and "*" not in pattern
+    simple = not pattern.startswith("sglang.") and "*" not in pattern
     modules = release.modules
     if not simple and "*" not in pattern:
         modules = tuple(name for name in modules if name == pattern or pattern.startswith(f"{name}.") or name.startswith(f"{pattern}."))

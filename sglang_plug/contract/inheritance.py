@@ -27,6 +27,15 @@ DATACLASS_METHODS = frozenset({"__init__", "__repr__", "__eq__"})
 DATACLASS_ATTRIBUTES = frozenset({"__dataclass_fields__", "__dataclass_params__", "__match_args__"})
 
 
+_KEEPING = frozenset({"final", "unique", "runtime_checkable", "total_ordering", "deprecated"})
+
+
+def keeps_class(decorator: str) -> bool:
+    """True for decorators that are known to give back the class with what its body defines, and no more that matters."""
+    name = decorator.partition("(")[0].rpartition(".")[2]
+    return name in _KEEPING or "dataclass" in name or "register" in name.lower()
+
+
 def _sample() -> None: ...
 
 

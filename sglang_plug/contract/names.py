@@ -312,14 +312,19 @@ class Lookup:
             return Symbol(dotted, Kind.ATTRIBUTE, dotted)
         if name in inheritance.DATACLASS_ATTRIBUTES and self._is_dataclass(order):
             return Symbol(dotted, Kind.ATTRIBUTE, dotted)
-        unknown |= any(self._has_metaclass(cls) for cls in order) or "ctypes.Structure" in order or "ctypes.Union" in order
+        unknown |= any(self._is_remade(cls) for cls in order) or "ctypes.Structure" in order or "ctypes.Union" in order
         unknown |= name.startswith("__") and name.endswith("__") and len(order) > 2  # what a base writes on its subclasses
         return field or (Symbol(dotted, Kind.UNKNOWN, dotted, Presence.UNKNOWN) if unknown else None)
 
-    def _has_metaclass(self, cls: str) -> bool:
+    def _is_remade(self, cls: str) -> bool:
+        """True where a metaclass or a decorator may have given the class more than its body says."""
         module, path = self._split(cls) if cls.startswith("sglang.") else (None, "")
         row = module.get(path) if module else None
-        return row is not None and "metaclass=" in row.text and not row.text.endswith(("ABCMeta", "EnumMeta"))
+        if row is None:
+            return False
+        if "metaclass=" in row.text and not row.text.endswith(("ABCMeta", "EnumMeta")):
+            return True
+        return any(not inheritance.keeps_class(decorator) for decorator in _split(row.decorators))
 
     def _takes_field(self, cls: str, name: str) -> bool:
         """True for a field that a record takes over from the classes it is assembled from."""

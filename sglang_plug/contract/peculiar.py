@@ -71,8 +71,9 @@ _HOMES: dict[str, tuple[str, ...]] = {
 
 def why_dead(release: Release, symbol: Symbol, hook_type: str | None = None) -> Dead | None:
     """Return why a hook on a name is never called on a release, or None where nothing speaks against it."""
-    owner, _, member = symbol.origin.rpartition(".")
-    if member in {"__init__", "__post_init__"} and symbol.kind is Kind.METHOD and "msgspec.Struct" in release.lookup.linearize(owner):
+    written, _, member = symbol.name.replace(":", ".").rpartition(".")
+    owner = holder.origin if (holder := release.find(written)) is not None else written
+    if member in {"__init__", "__post_init__"} and "msgspec.Struct" in release.lookup.linearize(owner):
         is_arguments = owner == "sglang.srt.server_args.ServerArgs"
         instead = (
             "hook sglang.srt.server_args.ServerArgs.resolve_once, or write the platform's apply_server_args_defaults()"

@@ -231,9 +231,9 @@ class _Reader:
                 return
             bind(target, fold(value, self._constant), self.constants)
         except Unfoldable:
-            name = dotted_name(target)
+            name = dotted_name(target.value if isinstance(target, ast.Subscript) else target)
             if name is not None:
-                self.constants.pop(name, None)
+                self.constants.pop(name, None)  # not known any more, a table that took an unknown key included
 
     def _on_annassign(self, node: ast.AnnAssign, scope: dict[str, Binding]) -> None:
         if not isinstance(node.target, ast.Name):
@@ -329,12 +329,23 @@ class _Reader:
         self._branch([[*node.body, *node.orelse], []], scope)
 
     def _on_for(self, node: ast.For, scope: dict[str, Binding]) -> None:
-        if self.folds and self._unroll(node, scope):
+        if (self.folds and self._unroll(node, scope)) or self._over_classes(node, scope):
             return
         inner: dict[str, Binding] = {}
         self._assign(node.target, None, inner)
         self._run([*node.body, *node.orelse], inner)
         self._merge([inner, {}], scope)
+
+    def _over_classes(self, node: ast.For, scope: dict[str, Binding]) -> bool:
+        """Run `for cls in (A, B): cls.x = …`; False for any other loop."""
+        items = node.iter.elts if isinstance(node.iter, (ast.Tuple, ast.List)) else []
+        names = [dotted_name(item) for item in items]
+        if not names or not isinstance(node.target, ast.Name) or any(name not in scope or scope[name].code != "c" for name in names):
+            return False
+        for name in names:
+            scope[node.target.id] = scope[str(name)]
+            self._run(node.body, scope)
+        return True
 
     def _unroll(self, node: ast.For, scope: dict[str, Binding]) -> bool:
         """Run a loop over known values; False where they are not known."""

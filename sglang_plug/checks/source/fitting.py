@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from sglang_plug.contract.catalogue import Release
     from sglang_plug.contract.model import Symbol
 
-_ORIGINALS = frozenset({"original", "original_fn", "original_func", "original_function", "original_method", "orig", "orig_fn", "orig_func", "orig_method",
-                        "wrapped", "call_next", "next_fn", "inner", "inner_fn"})  # fmt: skip
+_ORIGINALS = frozenset({"original", "original_fn", "original_func", "original_function", "original_method", "orig", "orig_fn", "orig_func",
+                        "orig_method", "wrapped", "call_next", "next_fn", "inner", "inner_fn"})  # fmt: skip
 _KEEPING = ("wraps", "no_grad", "inference_mode", "torch.compiler.disable")  # decorators that keep the parameters
 _SEALED = frozenset({"__setattr__"})
 

@@ -208,13 +208,15 @@ def _missing(cls: PlatformClass, contract: PlatformContract) -> Iterator[Finding
     other = [member for member in lacking if member not in needed]
     for member in needed:
         message = f"{cls.node.name} does not implement {member.name}(), which SGLang calls on the way to the first token"
-        yield _say(cls, "SP407", f"{cls.node.name}.{member.name}", message, cause=f"the base {member.default}; used in {', '.join(member.sites[:2])}",
+        cause = f"the base {member.default}; used in {', '.join(member.sites[:2])}"
+        yield _say(cls, "SP407", f"{cls.node.name}.{member.name}", message, cause=cause,
                    hint=f"def {member.name}{member.signature}", members=[member.name])  # fmt: skip
     if other:
         spelled = ", ".join(
             f"{member.name} ({member.uses}×)" if member.uses else member.name for member in sorted(other, key=lambda m: -m.uses)
         )
-        message = f"{cls.node.name} leaves {len(other)} method{'s' * (len(other) != 1)} to a base that raises, and SGLang calls them in some configurations"
+        many = f"{len(other)} method{'s' * (len(other) != 1)}"
+        message = f"{cls.node.name} leaves {many} to a base that raises, and SGLang calls them in some configurations"
         hint = f"see `sglang-plug contract show --method {other[0].name}`"
         yield _say(cls, "SP407", cls.node.name, message, cause=spelled, hint=hint, level=Level.INFO, members=[m.name for m in other])
 
@@ -325,8 +327,9 @@ def _is_cached(known: PlatformMember) -> bool:
 def _gap(known: PlatformMember, node: Function) -> Any:
     """Why the override cannot be called as the base is; parameters in the same place count as the same."""
     decorators = decorator_names(node.decorator_list)
-    if any(name not in {"staticmethod", "classmethod", "override", "typing.override", "lru_cache(…)", "functools.lru_cache(…)", "abstractmethod"}
-           for name in decorators):  # fmt: skip
+    if any(
+        name.rpartition(".")[2] not in {"staticmethod", "classmethod", "override", "lru_cache(…)", "abstractmethod"} for name in decorators
+    ):
         return None
     expected = [asdict(parameter) for parameter in parse_signature(known.signature or "(self)")]
     if "staticmethod" not in known.decorators:

@@ -44,17 +44,16 @@ class Plugin:
         self.project = project
         self.facts = [read_file(file) for file in project.files if _is_relevant(file.text)]
         self.by_module = {facts.file.module: facts for facts in self.facts if facts.file.module}
-        self._picked: dict[str, int] = {}
-
-    @cached_property
-    def _modules(self) -> dict[str, FileFacts]:
-        """Every module of the project by name; those without the word sglang are read when they are asked for."""
-        return dict(self.by_module)
+        self._modules = dict(self.by_module)  # those without the word sglang are read when they are asked for
+        self._scopes: dict[ast.AST, Scope] = {}
+        for facts in self.facts:
+            self._scopes |= facts.scopes
 
     def module(self, name: str) -> FileFacts | None:
         """Return a module of the project, or None."""
         if name not in self._modules and name in self.project.modules:
             self._modules[name] = read_file(self.project.modules[name])
+            self._scopes |= self._modules[name].scopes
         return self._modules.get(name)
 
     def locate(self, dotted: str) -> tuple[FileFacts, str] | None:
@@ -116,13 +115,7 @@ class Plugin:
 
     def scope_of(self, node: ast.AST) -> Scope | None:
         """Return the scope inside a definition."""
-        for facts in self._modules.values():
-            if node in facts.scopes:
-                return facts.scopes[node]
-        for facts in self.facts:
-            if node in facts.scopes:
-                return facts.scopes[node]
-        return None
+        return self._scopes.get(node)
 
     # Values
 
@@ -132,7 +125,6 @@ class Plugin:
         Several values come from a name with several bindings between which no condition decides.
         """
         found: list[Any] = []
-        self._picked = {}
         for pick in range(4):
             reading = _Reading(self, release, pick)
             try:
@@ -156,7 +148,7 @@ class Plugin:
         return found
 
     def environments(self, scope: Scope, release: Release, depth: int = 0) -> Iterator[dict[str, Any]]:
-        """Yield what loop variables and parameters stand for at a place: one dictionary for each turn of the loops and each call of the function."""
+        """Yield what loop variables and parameters stand for at a place: one dictionary a turn of the loops and a call of the function."""
         outer: list[dict[str, Any]] = [{}]
         function = scope.function
         if function is not None and depth < 3:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,7 +58,7 @@ class Project:
     declared: Declared
     roots: tuple[Path, ...]
 
-    @property
+    @cached_property
     def modules(self) -> dict[str, PythonFile]:
         """Its modules by dotted name."""
         return {file.module: file for file in self.files if file.module}

@@ -47,7 +47,8 @@ def judge_scripts(plugin: Plugin) -> Iterator[Finding]:
                 message = f"{call.name}() runs at module level: every child process of the engine runs it again"
                 yield found("SP704", facts.file, call.node, call.name, message, hint="put it under `if __name__ == '__main__':`")
                 break
-        if any(runtime == "diffusion" for _, runtime in started):
+        is_script = facts.main_guard or facts.file.module is None or any(call.scope.function is None for call, _ in started)
+        if is_script and any(runtime == "diffusion" for _, runtime in started):
             yield from _early(facts)
 
 

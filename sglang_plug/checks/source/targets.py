@@ -43,8 +43,10 @@ def judge_target(hook: Registration, release: Release) -> Iterator[Finding]:
     if symbol.presence is not Presence.SURE or symbol.kind is Kind.UNKNOWN:
         return
     yield from _wrong_registry(hook, symbol)
-    yield from _kind(hook, symbol)
-    yield from _never_called(hook, symbol, release)
+    dead = list(_never_called(hook, symbol, release))
+    yield from dead
+    if not dead or dead[0].level is not Level.ERROR:
+        yield from _kind(hook, symbol, release)
 
 
 def _say(hook: Registration, code: str, name: str, message: str, **more: object) -> Finding:
@@ -102,7 +104,7 @@ def _is_shared(symbol: Symbol) -> bool:
     )
 
 
-def _kind(hook: Registration, symbol: Symbol) -> Iterator[Finding]:
+def _kind(hook: Registration, symbol: Symbol, release: Release) -> Iterator[Finding]:
     name = symbol.name
     if symbol.kind is Kind.PROPERTY:
         hint = "replace the class, or hook the function that the property calls"
@@ -112,7 +114,8 @@ def _kind(hook: Registration, symbol: Symbol) -> Iterator[Finding]:
     elif symbol.kind is Kind.MODULE:
         yield _say(hook, "SP507", name, f"{name} is a module: it cannot be hooked", hint="hook a function or class in it")
     elif symbol.kind is Kind.EXTERNAL:
-        if hook.type != "REPLACE" or not symbol.origin.startswith("builtins."):
+        owner = release.find(name.rpartition(".")[0])
+        if owner is not None and owner.kind is Kind.MODULE:  # an inherited method is patched on the named class alone
             cause = f"it is {symbol.origin}; SGLang patches every module of the process that holds the same object"
             yield _say(
                 hook, "SP510", name, f"{name} is defined outside SGLang", cause=cause, hint="hook the function of SGLang that calls it"

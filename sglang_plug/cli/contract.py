@@ -1,0 +1,245 @@
+"""`sglang-plug contract …`: what each SGLang release expects of a plugin, and what can be hooked."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sglang_plug.report.findings_text import Line
+
+app = typer.Typer(
+    rich_markup_mode=None,
+    add_completion=False,
+    no_args_is_help=True,
+    help="Show what each SGLang release expects of a plugin, and what can be hooked.",
+)
+
+
+class Runtime(StrEnum):
+    """Whose contract."""
+
+    SRT = "srt"
+    DIFFUSION = "diffusion"
+    ALL = "all"
+
+
+class Format(StrEnum):
+    """How the answer is written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+_RuntimeOption = Annotated[Runtime, typer.Option(help="LLM serving, image and video generation, or both.", rich_help_panel="What")]
+_FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How the answer is written.", rich_help_panel="Answer")]
+
+
+@app.command()
+def show(
+    version: Annotated[
+        str | None, typer.Argument(help="A release. [default: the newest known]", metavar="[VERSION]", show_default=False)
+    ] = None,
+    *,
+    method: Annotated[
+        str | None, typer.Option(help="One member's history over all releases.", metavar="NAME", rich_help_panel="What", show_default=False)
+    ] = None,
+    runtime: _RuntimeOption = Runtime.ALL,
+    output_format: _FormatOption = Format.TEXT,
+) -> None:
+    """Show what a release expects of a platform class, and its processes.
+
+    Examples:
+
+      sglang-plug contract show
+
+      sglang-plug contract show 0.5.21 --runtime srt
+
+      sglang-plug contract show --method get_device
+
+    Exit status: 0, 1 for an unknown release or member, 2 usage.
+    """
+    from sglang_plug.contract import catalogue
+    from sglang_plug.errors import CatalogueError
+    from sglang_plug.report import contract as words
+    from sglang_plug.report import findings_text
+
+    runtimes = ("srt", "diffusion") if runtime is Runtime.ALL else (runtime.value,)
+    if method is not None:
+        versions = (catalogue.nearest(version),) if version else catalogue.releases()
+        found = [contract for name in runtimes for release in versions if (contract := catalogue.load(release).platform_contract(name))]
+        if not any(method in contract.members for contract in found):
+            raise CatalogueError("no platform class has this member", subject=method, hint="see `sglang-plug contract show`")
+        found = [contract for contract in found if any(method in other.members for other in found if other.runtime == contract.runtime)]
+        history = [{"release": c.release, "runtime": c.runtime, "member": c.members.get(method)} for c in found]
+        _answer(output_format, words.member_lines(found, method), words.dumps(method=method, history=history))
+        return
+    release = catalogue.load(catalogue.nearest(version) if version else catalogue.newest())
+    contracts = [contract for name in runtimes if (contract := release.platform_contract(name))]
+    lines: list[Line] = []
+    for contract in contracts:
+        lines += [*words.platform_lines(contract, release.processes(contract.runtime)), findings_text.Line("")]
+    processes = {contract.runtime: release.processes(contract.runtime) for contract in contracts}
+    text = words.dumps(release=release.version, contracts=contracts, processes=processes, environment=sorted(release.environment))
+    _answer(output_format, lines, text)
+
+
+@app.command()
+def diff(
+    old: Annotated[str, typer.Argument(help="The older release.")],
+    new: Annotated[str, typer.Argument(help="The newer release.")],
+    *,
+    platform: Annotated[bool, typer.Option("--platform", help="The platform contract (the default).", rich_help_panel="What")] = False,
+    targets: Annotated[
+        str | None, typer.Option(help="What can be hooked, by a pattern.", metavar="PATTERN", rich_help_panel="What", show_default=False)
+    ] = None,
+    runtime: _RuntimeOption = Runtime.ALL,
+    output_format: _FormatOption = Format.TEXT,
+) -> None:
+    """Show what changed between two releases, and what an author must do.
+
+    Examples:
+
+      sglang-plug contract diff 0.5.21 0.5.22
+
+      sglang-plug contract diff 0.5.17 0.5.23 --targets "sglang.srt.managers.scheduler.Scheduler.*"
+
+      sglang-plug contract diff 0.5.22 0.5.23 --platform --runtime diffusion --format json
+
+    Exit status: 0, 1 for an unknown release, 2 usage.
+    """
+    from sglang_plug.contract import catalogue
+    from sglang_plug.contract.diff import compare_names, compare_platforms
+    from sglang_plug.report import contract as words
+
+    before, after = catalogue.load(catalogue.nearest(old)), catalogue.load(catalogue.nearest(new))
+    runtimes = ("srt", "diffusion") if runtime is Runtime.ALL else (runtime.value,)
+    groups = {f"{name} platform": compare_platforms(before, after, name) for name in runtimes} if platform or targets is None else {}
+    if targets is not None:
+        groups[targets] = compare_names(before, after, targets)
+    lines = words.difference_lines(before.version, after.version, groups)
+    _answer(output_format, lines, words.dumps(old=before.version, new=after.version, changes=groups))
+
+
+@app.command()
+def targets(
+    pattern: Annotated[str, typer.Argument(help="A dotted name, `*` for any part; a bare word is looked for everywhere.")],
+    *,
+    sglang: Annotated[
+        str | None,
+        typer.Option(help="A release. [default: the newest known]", metavar="VERSION", rich_help_panel="What", show_default=False),
+    ] = None,
+    limit: Annotated[int, typer.Option(help="Show no more than so many.", min=1, rich_help_panel="Answer")] = 200,
+    output_format: _FormatOption = Format.TEXT,
+) -> None:
+    """Show what can be hooked: kind, signature, since which release, in which processes.
+
+    Examples:
+
+      sglang-plug contract targets sglang.srt.managers.scheduler.Scheduler.run_batch
+
+      sglang-plug contract targets "sglang.srt.managers.*.process_batch_result"
+
+      sglang-plug contract targets all_reduce --sglang 0.5.21
+
+    Exit status: 0, 1 where nothing matches, 2 usage.
+    """
+    from sglang_plug.contract import catalogue
+    from sglang_plug.contract.targets import targets as matching
+    from sglang_plug.errors import CatalogueError
+    from sglang_plug.report import contract as words
+
+    release = catalogue.load(catalogue.nearest(sglang) if sglang else catalogue.newest())
+    found = list(matching(release, pattern, limit=limit))
+    if not found:
+        near = release.near(pattern)
+        hint = f"look at {' or '.join(near)}" if near else "use `*` for any part of a name"
+        raise CatalogueError("nothing that can be hooked matches", subject=pattern, cause=f"in SGLang {release.version}", hint=hint)
+    _answer(output_format, words.target_lines(release.version, found), words.dumps(release=release.version, targets=found))
+
+
+@app.command()
+def build(
+    sources: Annotated[
+        list[str], typer.Argument(help="Versions (downloaded with pip), wheels, or folders.", metavar="VERSION|WHEEL|PATH…")
+    ],
+    *,
+    release: Annotated[
+        str | None,
+        typer.Option(help="What to call a source that does not say.", metavar="VERSION", rich_help_panel="What", show_default=False),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="One file for all sources. [default: one each, in the user's cache]",
+            rich_help_panel="Answer",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Add releases to the catalogue, from their source; nothing is imported.
+
+    Examples:
+
+      sglang-plug contract build 0.5.24
+
+      sglang-plug contract build sglang-0.5.24-py3-none-any.whl
+
+      sglang-plug contract build ~/src/sglang --release 0.5.24.dev1
+
+    Exit status: 0, 1 where a source cannot be read, 2 usage.
+    """
+    from sglang_plug.contract import catalogue
+    from sglang_plug.contract.build import build as make
+    from sglang_plug.contract.build import build_into
+
+    def progress(line: str) -> None:
+        typer.echo(line, err=True)
+
+    if output is not None:
+        built = make(sources, output, release=release, progress=progress)
+        typer.echo(f"{output}: {', '.join(built)}")
+        return
+    for source in sources:
+        path = build_into(catalogue.cache_folder(), source, release=release, progress=progress)
+        typer.echo(path)
+    catalogue.forget()
+
+
+@app.command()
+def releases(*, output_format: _FormatOption = Format.TEXT) -> None:
+    """List the releases that the catalogue knows, oldest first.
+
+    Examples:
+
+      sglang-plug contract releases
+
+      sglang-plug contract releases --format json
+
+      sglang-plug contract releases | tail -1
+
+    Exit status: 0.
+    """
+    from sglang_plug.contract import catalogue
+    from sglang_plug.report import contract as words
+    from sglang_plug.report import findings_text
+
+    known = catalogue.releases()
+    _answer(output_format, [findings_text.Line(version) for version in known], words.dumps(releases=known))
+
+
+def _answer(kind: Format, lines: Iterable[Line], text: str) -> None:
+    from sglang_plug.report import findings_text
+
+    if kind is Format.JSON:
+        sys.stdout.write(text)
+    else:
+        findings_text.write(lines)

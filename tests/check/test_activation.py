@@ -1,0 +1,90 @@
+"""What may be imported while SGLang selects its platform."""
+
+from __future__ import annotations
+
+import pytest
+
+TOML = '[project]\nname = "plug"\nversion = "1"\n[project.entry-points."{}"]\nmine = "plug:activate"\n'
+ACTIVATE = 'def activate():\n    {}\n    return "plug.platform:P"\n'
+PLATFORM = """\
+from sglang.srt.platforms.interface import SRTPlatform
+from sglang.srt.platforms.device_mixin import PlatformEnum
+{}
+class P(SRTPlatform):
+    _enum = PlatformEnum.OOT
+    device_name = device_type = "cpu"
+    def get_device(self, device_id=0): return "cpu"
+    def get_device_total_memory(self, device_id=0): return 1
+"""
+
+
+@pytest.fixture
+def activation(plugins):
+    def run(top: str = "", body: str = "pass", platform: str = "", releases=("0.5.23",), **files: str):
+        laid = {
+            "pyproject.toml": TOML.format("sglang.srt.platforms"),
+            "plug/__init__.py": f"{top}\n{ACTIVATE.format(body)}",
+            "plug/platform.py": PLATFORM.format(platform),
+            **{f"plug/{name}.py": text for name, text in files.items()},
+        }
+        return [finding for finding in plugins.report(laid, *releases).findings if finding.level != "info"]
+
+    return run
+
+
+UTILS = "from sglang.srt.utils import is_cuda"
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"top": UTILS},
+        {"body": UTILS},
+        {"platform": UTILS},
+        {"platform": "from .device import D", "device": UTILS},
+        {"top": "from . import device", "device": UTILS},
+        {"platform": "from sglang.srt.layers.activation import SiluAndMul"},  # reaches sglang.srt.utils by itself
+        {"platform": "import sglang.srt.model_executor.model_runner"},
+    ],
+)
+def test_a_circle(activation, where):
+    found = activation(**where)
+    assert {finding.code for finding in found} == {"SP310"}
+    assert "init_backend()" in found[0].hint
+
+
+def test_no_circle_before_the_host_selects_on_import(activation):
+    (finding,) = activation(top=UTILS, releases=("0.5.12", "0.5.13", "0.5.23"))
+    assert finding.data["releases"] == ["0.5.13", "0.5.23"]
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {},
+        {"top": "import logging\nfrom sglang.srt.environ import envs"},
+        {"top": f"def later():\n    {UTILS}"},
+        {"platform": f"def later():\n    {UTILS}"},
+        {"top": f"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    {UTILS}"},
+        {"top": f"try:\n    {UTILS}\nexcept ImportError:\n    is_cuda = None"},
+        {"top": "from sglang.srt.plugins.hook_registry import HookRegistry"},
+        {"hooks": UTILS},
+    ],
+)
+def test_what_is_safe(activation, where):
+    assert activation(**where) == []
+
+
+def test_reading_what_it_decides(activation):
+    assert [finding.code for finding in activation(body="from sglang.srt.platforms import current_platform")] == ["SP311"]
+
+
+def test_diffusion(plugins):
+    files = {
+        "pyproject.toml": TOML.format("sglang.multimodal_gen.platforms"),
+        "plug/__init__.py": ACTIVATE.format("from sglang.multimodal_gen.runtime.layers.layernorm import RMSNorm"),
+        "plug/platform.py": "class P: ...\n",
+    }
+    assert [finding.code for finding in plugins.report(files, "0.5.23").findings] == ["SP310"]
+    files["plug/__init__.py"] = ACTIVATE.format("from sglang.multimodal_gen.runtime.platforms.interface import Platform")
+    assert [finding.code for finding in plugins.report(files, "0.5.23").findings] == []
