@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sglang_plug.checks.model import Finding, Level
 from sglang_plug.checks.rehearsal import Limits, Rehearsal
 from sglang_plug.checks.rules import activation, classes, crossing, differences, effects, hooks, host, metadata, targets, variables
+from sglang_plug.checks.standing import beyond_standin
 from sglang_plug.checks.world import KINDS, Entry, World, find, variable
 from sglang_plug.core import environ
 from sglang_plug.errors import BadVariable, SglangPlugError
@@ -213,7 +214,9 @@ def _row(world: World, entry: Entry) -> dict[str, Any]:
         }
     returned = entry.report.get("returned") or {}
     inactive = entry.kind == "platform" and returned.get("type") == "NoneType"
-    row["outcome"] = "failed" if entry.failed else "inactive" if inactive else "ok"
+    broken = next((e for phase in ("load", "call", "class") if (e := entry.error(phase)) is not None), None)
+    untried = broken is not None and beyond_standin(world, broken) is not None
+    row["outcome"] = "untried" if untried else "failed" if entry.failed else "inactive" if inactive else "ok"
     row["seconds"] = {name: round(phase["seconds"], 4) for name, phase in entry.phases.items()}
     if entry.kind == "platform":
         row["returned"] = returned.get("text")

@@ -25,34 +25,40 @@ def call_gap(expected: Parameters | None, actual: Parameters | None) -> Gap | No
         return None
     takes_all = any(p["kind"] == "var-positional" for p in actual)
     takes_names = any(p["kind"] == "var-keyword" for p in actual)
+    open_ended = any(p["kind"] in {"var-positional", "var-keyword"} for p in expected)
     room = [p for p in actual if p["kind"] in _PLACED]
     sent = [p for p in expected if p["kind"] in _PLACED]
-    surplus = [p["name"] for p in room[len(sent) :] if p["required"]]
-    surplus += [p["name"] for p in actual if p["kind"] == "keyword-only" and p["required"] and not _has(expected, p["name"])]
-    if surplus and not any(p["kind"] == "var-positional" for p in expected):
+    surplus = [p for p in (*room[len(sent) :], *(p for p in actual if p["kind"] == "keyword-only")) if p["required"]]
+    surplus = [p for p in surplus if p["kind"] == "positional-only" or not _has(expected, p["name"])]
+    if surplus and not open_ended:
         return Gap(f"needs {_listed(surplus)}, which nobody passes", True)
-    if len(sent) > len(room) and not takes_all:
-        lost = [p for p in sent[len(room) :] if not (takes_names and p["kind"] != "positional-only") and not _keyword(actual, p["name"])]
-        if lost:
-            return Gap(f"does not take {_listed([p['name'] for p in lost])}", any(p["required"] for p in lost) or not room)
-    if takes_names:
-        return None
-    unnamed = [p["name"] for p in expected if p["kind"] == "keyword-only" and not _has(actual, p["name"])]
+    lost = [] if takes_all else sent[len(room) :]
+    nowhere = [p for p in lost if not (p["kind"] == "positional" and (takes_names or _has(actual, p["name"])))]
+    if nowhere:
+        return Gap(f"does not take {_listed(nowhere)}", any(p["required"] for p in nowhere) or not room)
+    if lost:
+        return Gap(f"takes {_listed(lost)} by name only", False)
+    unnamed = [] if takes_names else [p for p in expected if p["kind"] == "keyword-only" and not _has(actual, p["name"])]
     if unnamed:
-        return Gap(f"does not take the keyword {_listed(unnamed)}", any(p["required"] for p in expected if p["name"] in unnamed))
-    renamed = [p["name"] for p in sent if p["kind"] == "positional" and not _has(actual, p["name"])]
-    if renamed and not takes_all:
+        return Gap(f"does not take the keyword {_listed(unnamed)}", any(p["required"] for p in unnamed))
+    needy = [p for p, own in zip(sent, room, strict=False) if own["required"] and not p["required"]]
+    rest = (*room[len(sent) :], *(p for p in actual if p["kind"] == "keyword-only"))
+    needy += [p for p in rest if p["required"] and _is_optional(expected, p["name"])]
+    if needy:
+        return Gap(f"needs {_listed(needy)}, which callers may leave out", False)
+    renamed = [p for p in sent if p["kind"] == "positional" and not _has(actual, p["name"])]
+    if renamed and not takes_names and not takes_all:
         return Gap(f"does not take {_listed(renamed)} by name", False)
     return None
+
+
+def _is_optional(parameters: Parameters, name: str) -> bool:
+    return any(p["name"] == name and not p["required"] for p in parameters)
 
 
 def _has(parameters: Parameters, name: str) -> bool:
     return any(p["name"] == name and p["kind"] in {"positional", "keyword-only"} for p in parameters)
 
 
-def _keyword(parameters: Parameters, name: str) -> bool:
-    return any(p["name"] == name and p["kind"] == "keyword-only" for p in parameters)
-
-
-def _listed(items: Sequence[str]) -> str:
-    return ", ".join(f"'{item}'" for item in items)
+def _listed(parameters: Parameters) -> str:
+    return ", ".join(f"'{p['name']}'" for p in parameters)

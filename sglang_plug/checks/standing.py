@@ -82,6 +82,24 @@ def _described(symbol: Symbol, name: str) -> dict[str, Any]:
     return facts
 
 
+def beyond_standin(world: World, error: Mapping[str, Any]) -> str | None:
+    """Return the name of SGLang that a failure misses on the stand-in though the release has it; None for every other failure."""
+    if world.real or world.catalogue is None:
+        return None
+    root = error["root"]
+    words = str(root["message"])
+    name = root.get("module") or ""
+    imported = re.match(r"cannot import name '(\w+)' from '(sglang[\w.]*)'", words)
+    attribute = re.match(r"(?:module|type object) '(sglang[\w.]*)' has no attribute '(\w+)'", words)
+    if imported:
+        name = f"{imported[2]}.{imported[1]}"
+    elif attribute:
+        name = f"{attribute[1]}.{attribute[2]}"
+    if not name.startswith("sglang."):
+        return None
+    return name if world.catalogue.has_module(name) or world.catalogue.find(name) is not None else None
+
+
 class Idle(NamedTuple):
     """Why a hook does not run, what to do, and how bad it is."""
 

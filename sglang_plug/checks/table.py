@@ -47,6 +47,7 @@ RULES: tuple[Rule, ...] = (
     Rule("SP005", "no-plugin-system", E, "This SGLang release does not read the group that the plugin declares"),
     Rule("SP006", "unknown-release", I, "This SGLang release is not in the catalogue"),
     Rule("SP007", "launch-differs", W, "The sglang command and python -m see different plugins"),
+    Rule("SP008", "beyond-standin", I, "A plugin needs more of SGLang than the stand-in has"),
     Rule("SP050", "platform-undecided", E, "serve: no platform can be decided, so the engine would not start"),
     Rule("SP051", "silent-fallback", E, "serve: a platform plugin failed, and a built-in platform would serve in its place"),
     Rule("SP052", "served-elsewhere", E, "serve: an engine process uses another platform than the one that was decided"),

@@ -25,7 +25,7 @@ def render(report: Report) -> str:
     if "sglang" in host:
         sglang = host["sglang"]
         engine = f"SGLang {sglang['version']}" if sglang["engine"] == "sglang" else f"no SGLang (stand-in, rules of {host['release']})"
-        rows += [f"{_code(host['python'])}, Python {_plain(host['version'])}, {_plain(engine)}", ""]
+        rows += [f"{_plain(host['python'])}, Python {_plain(host['version'])}, {_plain(engine)}", ""]
     if report.entry_points:
         rows += ["| outcome | kind | entry point | distribution |", "|---|---|---|---|"]
         rows += [
@@ -49,7 +49,3 @@ def render(report: Report) -> str:
 
 def _plain(text: object) -> str:
     return "".join("\\" + char if char in _SPECIAL else char for char in visible(str(text)))
-
-
-def _code(text: object) -> str:
-    return "`" + visible(str(text)).replace("`", "'") + "`"

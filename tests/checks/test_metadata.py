@@ -12,6 +12,7 @@ from sglang_plug.checks.model import Level
 from sglang_plug.checks.rules import metadata
 from sglang_plug.checks.rules.host import interpreter_of
 from tests.checks.conftest import by_name, run
+from tests.checks.galleries import AFTER, one
 from tests.plugins.install import (
     DIFFUSION_PLATFORMS,
     SERVE_BACKENDS,
@@ -279,8 +280,5 @@ def test_hook_of_an_editable_source_in_setup_cfg(tmp_path):
 
 def test_sound_packages_are_clean(site, doctor):
     platform(site)
-    hook(
-        site,
-        "from sglang.srt.plugins.hook_registry import HookRegistry\ndef register(): HookRegistry.register('email.message_from_string', lambda r, *a, **k: None)\n",
-    )
+    hook(site, one("email.message_from_string", AFTER, "AFTER"))
     assert not [f for f in doctor().findings if f.level is Level.ERROR]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sglang_plug.checks.model import Level, Location
 from sglang_plug.checks.rules.host import ended_words
 from sglang_plug.checks.rules.metadata import judge_value
+from sglang_plug.checks.standing import beyond_standin
 from sglang_plug.checks.world import Entry, World, cause_of, find, names, place, variable, where
 
 if TYPE_CHECKING:
@@ -95,6 +96,11 @@ def _judge_failure(world: World, entry: Entry, phase: str, error: Mapping[str, A
     if _is_circular(error):
         message = f"{entry.label} imports SGLang's inside while SGLang itself is half imported: {after}"
         return find("SP310", subject, message, cause=cause_of(error), hint=_CIRCULAR_HINT, **shared)
+    beyond = beyond_standin(world, error)
+    if beyond is not None:
+        message = f"{entry.label} needs {beyond}, which {world.host_name} has and the stand-in has not: it could not be tried here"
+        hint = "sglang-plug doctor --python /path/to/python, with SGLang installed there"
+        return find("SP008", subject, message, cause=cause_of(error), hint=hint, **shared)
     if phase == "load":
         return _judge_load(world, entry, error, shared)
     callback = entry.report.get("callback", {})

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sglang_plug.checks.model import Level, Location
 from sglang_plug.checks.rules.activation import judge_return
 from sglang_plug.checks.signatures import call_gap
+from sglang_plug.checks.standing import beyond_standin
 from sglang_plug.checks.world import Entry, World, cause_of, find, names, place
 from sglang_plug.probe.decision import numbers
 
@@ -55,6 +56,16 @@ def class_missing(world: World) -> Iterator[Finding]:
         if error is None or judge_return(returned) is not None:
             continue
         hidden = entry.report.get("masked_by")
+        beyond = beyond_standin(world, hidden or error)
+        if beyond is not None:
+            yield find(
+                "SP008",
+                entry.subject(),
+                f"{entry.label}: its class needs {beyond}, which {world.host_name} has and the stand-in has not: it could not be tried here",
+                cause=cause_of(hidden or error),
+                hint="sglang-plug doctor --python /path/to/python, with SGLang installed there",
+            )
+            continue
         path = returned["text"]
         shown = _shown(world, entry)
         told = f"; SGLang shows this as: {shown}" if shown else ""

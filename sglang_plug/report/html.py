@@ -1,0 +1,81 @@
+"""Findings as one self-contained HTML page: no script, no font, no link that loads anything."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from sglang_plug import __version__
+from sglang_plug.checks.model import Finding, Level
+from sglang_plug.checks.table import rule
+from sglang_plug.report.escape import visible
+
+if TYPE_CHECKING:
+    from sglang_plug.checks.doctor import Report
+
+_TITLES = {Level.ERROR: "Errors", Level.WARNING: "Warnings", Level.INFO: "Notes"}
+_STYLE = """
+:root { color-scheme: light dark; --error: #b3261e; --warning: #8a5a00; --info: #2a5db0; --line: #8884; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
+code, pre, td { font-family: ui-monospace, monospace; font-size: .9em; overflow-wrap: anywhere; }
+table { border-collapse: collapse; width: 100%; } th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line); }
+article { border-left: 4px solid var(--info); padding: .2rem 1rem; margin: 1rem 0; }
+article.error { border-color: var(--error); } article.warning { border-color: var(--warning); }
+article h3 { font-size: 1rem; margin: .2rem 0; } dl { margin: .3rem 0; } dt { float: left; clear: left; width: 4rem; opacity: .7; }
+dd { margin: 0 0 0 4.5rem; } pre { overflow: auto; white-space: pre-wrap; } .failed { color: var(--error); }
+@media (prefers-color-scheme: dark) { :root { --error: #f2b8b5; --warning: #f5c56b; --info: #a8c7fa; } }
+"""
+
+
+def render(report: Report) -> str:
+    """Return the page as text."""
+    host, counts = report.host, report.summary
+    title = f"sglang-plug {host.get('command', 'doctor')}: {counts['error']} errors, {counts['warning']} warnings, {counts['info']} notes"
+    body = [f"<h1>{_text(title)}</h1>", *_host(report), *_entry_points(report)]
+    for level in Level:
+        found = [finding for finding in report.findings if finding.level is level]
+        if found:
+            body += [f"<h2>{_TITLES[level]} ({len(found)})</h2>", *map(_finding, found)]
+    body.append(f"<footer><small>sglang-plug {_text(__version__)}</small></footer>")
+    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{_text(title)}</title><style>{_STYLE}</style>'
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n' + "\n".join(body) + "\n</body></html>\n"
+
+
+def _host(report: Report) -> list[str]:
+    host = report.host
+    if "sglang" not in host:
+        return []
+    sglang = host["sglang"]
+    engine = f"SGLang {sglang['version']}" if sglang["engine"] == "sglang" else f"no SGLang (stand-in, rules of {host['release']})"
+    rows = [f"<p><code>{_text(host['python'])}</code>, Python {_text(host['version'])}, {_text(engine)}</p>"]
+    for runtime, decision in host["platforms"].items():
+        chosen = decision["error"] or f"{decision['outcome']} {decision['name']}"
+        rows.append(f"<p>{_text(runtime)}: <code>{_text(chosen)}</code></p>")
+    return rows
+
+
+def _entry_points(report: Report) -> list[str]:
+    if not report.entry_points:
+        return []
+    rows = ["<table><thead><tr><th>outcome</th><th>kind</th><th>entry point</th><th>distribution</th></tr></thead><tbody>"]
+    for row in report.entry_points:
+        cells = (row["outcome"], row["kind"], f"{row['name']} = {row['value']}", f"{row['dist']} {row['version']}")
+        mark = ' class="failed"' if row["outcome"] == "failed" else ""
+        rows.append(f"<tr{mark}>" + "".join(f"<td>{_text(cell)}</td>" for cell in cells) + "</tr>")
+    return [*rows, "</tbody></table>"]
+
+
+def _finding(finding: Finding) -> str:
+    spot = finding.location
+    where = f"{spot.path}:{spot.line}" if spot and spot.line else spot.path if spot else None
+    details = [("cause", finding.cause), ("at", where), ("hint", finding.hint)]
+    listed = "".join(f"<dt>{name}</dt><dd><code>{_text(value)}</code></dd>" for name, value in details if value)
+    trace = finding.data.get("traceback")
+    shown = f"<details><summary>traceback</summary><pre>{_text(trace, block=True)}</pre></details>" if trace else ""
+    name = f"{finding.code} {rule(finding.code).slug}"
+    return f'<article class="{finding.level.value}"><h3>{_text(name)}</h3><p>{_text(finding.message)}</p><dl>{listed}</dl>{shown}</article>'
+
+
+def _text(value: object, *, block: bool = False) -> str:
+    return escape(visible(str(value), keep_newlines=block))

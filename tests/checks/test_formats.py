@@ -1,0 +1,146 @@
+"""What every format must keep: each finding, no stranger's control character, and its own grammar."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from sglang_plug.checks.doctor import Report, order
+from sglang_plug.checks.model import Finding, Level, Location
+from sglang_plug.checks.selection import codes, kept
+from sglang_plug.errors import SglangPlugError, UsageError
+from sglang_plug.report import findings
+
+EVIL = "\x1b[2J\x1b]0;owned\x07[bold red]hello[/] <script>&\"' ]]> | `x` ::error::\r\n%0A ￾\ud800"
+SUBJECT = {"kind": "entry_point", "name": "pa", "group": "sglang.srt.platforms", "value": "pa:activate", "dist": "pa-dist"}
+
+
+@pytest.fixture
+def report() -> Report:
+    rows = [
+        {"name": "pa", "group": "sglang.srt.platforms", "value": "pa:activate", "dist": "pa-dist", "version": "1.0", "kind": "platform"},
+        {"name": EVIL, "group": "sglang.srt.plugins", "value": EVIL, "dist": EVIL, "version": EVIL, "kind": "hook plugin"},
+        {"name": "hk", "group": "sglang.srt.plugins", "value": "hk:r", "dist": "hk-dist", "version": "1.0", "kind": "hook plugin"},
+    ]
+    outcomes = [{"outcome": "failed"}, {"outcome": "ok", "hooks": {"registered": 1, "applied": 0}}, {"outcome": "skipped", "why": EVIL}]
+    rows = [row | more | {"where": "/site"} for row, more in zip(rows, outcomes, strict=True)]
+    found = (
+        Finding("SP301", Level.ERROR, SUBJECT, f"does not import {EVIL}", EVIL, EVIL, Location("/site/pa.py", 3), {"traceback": EVIL}),
+        Finding("SP321", Level.WARNING, SUBJECT, "prints", None, "log it"),
+        Finding("SP001", Level.INFO, {"kind": "host", "name": EVIL}, "no SGLang"),
+    )
+    sglang = {"engine": "standin", "version": None, "origin": None}
+    platforms = {"srt": {"outcome": "error", "name": None, "dist": None, "error": EVIL}}
+    host = {"python": EVIL, "version": "3.11", "prefix": "/p", "release": "0.5.23", "sglang": sglang, "platforms": platforms}
+    return Report(host, rows, found)
+
+
+@pytest.mark.parametrize("kind", ["text", *findings.FORMATS])
+def test_no_control_character_gets_through(report, kind):
+    text = findings.render(report, kind, verbose=True)
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", text)
+    assert text.encode("utf-8")  # no lone surrogate either
+    assert "SP301" in text
+    assert "SP321" in text
+
+
+def test_json(report):
+    document = json.loads(findings.render(report, "json"))
+    assert document["schema"] == 1
+    assert [f["code"] for f in document["findings"]] == ["SP301", "SP321", "SP001"]
+    assert document["findings"][0]["location"] == {"path": "/site/pa.py", "line": 3, "column": None}
+    assert document["findings"][0]["level"] == "error"
+    assert document["summary"]["error"] == 1
+
+
+def test_sarif(report):
+    run = json.loads(findings.render(report, "sarif"))["runs"][0]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["SP001", "SP301", "SP321"]
+    for result in run["results"]:
+        assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
+    assert [result["level"] for result in run["results"]] == ["error", "warning", "note"]
+    assert run["results"][0]["locations"][0]["physicalLocation"]["region"] == {"startLine": 3}
+
+
+def test_junit(report):
+    suite = ET.fromstring(findings.render(report, "junit"))
+    assert suite.get("failures") == "1"  # the entry point with two findings
+    assert suite.get("skipped") == "1"
+    assert len(suite.findall("testcase")) == int(suite.get("tests"))
+    assert [f.get("type") for f in suite[0].findall("failure")] == ["SP301 error", "SP321 warning"]
+
+
+def test_github(report):
+    lines = findings.render(report, "github").splitlines()
+    assert [line.split(" ")[0] for line in lines] == ["::error", "::warning", "::notice"]
+    assert lines[0].startswith("::error file=/site/pa.py,line=3,title=SP301 does-not-load::")
+
+
+def test_markdown_keeps_its_structure(report):
+    text = findings.render(report, "markdown")
+    assert "<script>" not in text
+    assert len([line for line in text.splitlines() if line.startswith("- **")]) == 3
+
+
+def test_html_is_one_page_without_outside_parts(report):
+    text = findings.render(report, "html")
+    seen = []
+
+    class Reader(HTMLParser):
+        def handle_starttag(self, tag, attrs):
+            seen.append(tag)
+            assert not {"src", "href", "onload"} & {name for name, _ in attrs}
+
+    Reader().feed(text)
+    assert "script" not in seen
+    assert seen.count("article") == 3
+
+
+def test_text_groups_by_level(report):
+    text = findings.render(report, "text")
+    assert text.index("Errors (1)") < text.index("Warnings (1)") < text.index("Notes (1)")
+    assert "hint: log it" in text
+
+
+def test_findings_are_ordered_and_told_once(report):
+    twice = order([*reversed(report.findings), *report.findings])
+    assert [f.code for f in twice] == ["SP301", "SP321", "SP001"]
+
+
+@pytest.mark.parametrize(
+    ("select", "ignore", "left"),
+    [
+        ((), (), ["SP301", "SP321", "SP001"]),
+        (("SP3",), (), ["SP301", "SP321"]),
+        (("sp301,SP001",), (), ["SP301", "SP001"]),
+        (("prints",), (), ["SP321"]),
+        ((), ("SP301", "no-sglang"), ["SP321"]),
+        (("SP3",), ("SP321",), ["SP301"]),
+    ],
+)
+def test_select_and_ignore(report, select, ignore, left):
+    assert [f.code for f in kept(report, select, ignore).findings] == left
+
+
+def test_an_unknown_rule_is_a_usage_error():
+    with pytest.raises(UsageError, match="XX9"):
+        codes(["XX9"])
+
+
+@pytest.mark.parametrize(
+    ("levels", "plain", "strict"),
+    [((), False, False), ((Level.INFO,), False, False), ((Level.WARNING,), False, True), ((Level.ERROR,), True, True)],
+)
+def test_what_fails(levels, plain, strict):
+    made = Report({}, findings=tuple(Finding("SP001", level, {"kind": "host", "name": "x"}, "m") for level in levels))
+    assert made.failed() is plain
+    assert made.failed(strict=True) is strict
+
+
+def test_output_to_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(SglangPlugError, match="cannot be written"):
+        findings.save("x", tmp_path / "no" / "x.json")
