@@ -32,6 +32,9 @@ def load_inside(folder: str) -> Any:
 
 def main(argv: list[str]) -> None:
     """Serve until the other end closes the socket."""
+    if sys.version_info < (3, 10):
+        sys.stderr.write("Python %d.%d is too old: SGLang and this probe need 3.10\n" % sys.version_info[:2])
+        raise SystemExit(4)
     here = os.path.dirname(os.path.abspath(__file__))
     if sys.path and os.path.abspath(sys.path[0]) == here:
         del sys.path[0]  # our own folder, which no launch of SGLang has on its path

@@ -137,7 +137,7 @@ class Probe:
                 f"the interpreter ended ({reply.ended}) before it could be inspected",
                 subject=self.environment.python,
                 cause=reply.stderr.strip() or "it wrote nothing to stderr",
-                hint=f"see that `{self.environment.python} -c 'import sys'` works: .pth files and sitecustomize run at every start",
+                hint=f"see that it is Python 3.10 or newer, and that `{self.environment.python} -c pass` works (.pth files run then)",
             )
         return reply.value
 

@@ -98,19 +98,18 @@ def _in_folder(root: str) -> list[Distribution]:
         names = os.listdir(root or ".")
     except OSError:
         return []
-    groups: dict[str, list[Distribution]] = {}
+    infos: list[Distribution] = []
     eggs: list[Distribution] = []
     base = os.path.basename(root).lower()
     for name in names:
         low = name.lower()
         if low.endswith((".dist-info", ".egg-info")):
-            group = _normalized(low.rpartition(".")[0].partition("-")[0])
             path = os.path.join(root, name)
-            groups.setdefault(group, []).append(Distribution(path, _key(path)))
+            infos.append(Distribution(path, _key(path)))
         elif low == "egg-info" and base.endswith(".egg"):
             path = os.path.join(root, name)
             eggs.append(Distribution(path, _key(path)))
-    return [dist for group in groups.values() for dist in group] + eggs
+    return infos + eggs
 
 
 def _key(path: str) -> str:
