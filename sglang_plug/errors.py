@@ -57,6 +57,10 @@ class EntryPointConflict(PlatformError, RuntimeError):
     """Entry-point names are duplicated or reserved where the runtime refuses that."""
 
 
+class BrokenMetadata(SglangPlugError, ValueError):
+    """An installed distribution's metadata cannot be read, which ends every enumeration of entry points."""
+
+
 class BadPlatformClass(PlatformError, TypeError):
     """What a callback returned is not a usable platform class."""
 

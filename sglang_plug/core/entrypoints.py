@@ -6,6 +6,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from sglang_plug.errors import BrokenMetadata
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -44,6 +46,9 @@ def installed(group: str, entry_points: Callable[..., Iterable[Any]] | None = No
         group: the entry-point group.
         entry_points: who enumerates. `importlib.metadata.entry_points`, the default, reads each metadata file at most once
             while the import path stays the same; a face passes the name of its own module, which its tests may patch.
+
+    Raises:
+        BrokenMetadata: the metadata of some distribution, be it any, cannot be read.
     """
     from importlib import metadata
 
@@ -108,8 +113,27 @@ def _scan() -> _Scan:
     path = _path_state()
     scan = _last
     if scan is None or scan.path != path:
-        _last = scan = _Scan(path, metadata.entry_points())
+        try:
+            found = metadata.entry_points()
+        except Exception as error:
+            raise _broken(error) from error
+        _last = scan = _Scan(path, found)
     return scan
+
+
+def _broken(error: Exception) -> BrokenMetadata:
+    """Return the failure of an enumeration, naming the distribution that it stumbled over."""
+    from importlib import metadata
+
+    cause = f"{type(error).__name__}: {error}"
+    for dist in metadata.distributions():
+        try:
+            list(dist.entry_points)
+        except Exception:  # noqa: BLE001 -- the one we look for; what it says is known
+            folder = str(getattr(dist, "_path", dist))
+            message = f"the entry points of {folder} cannot be read"
+            return BrokenMetadata(message, subject=folder, cause=cause, hint=f"repair or remove {os.path.join(folder, 'entry_points.txt')}")
+    return BrokenMetadata("installed metadata cannot be read", cause=cause, hint="see what is installed: sglang-plug list")
 
 
 def _path_state() -> tuple[object, ...]:

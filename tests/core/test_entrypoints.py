@@ -7,14 +7,15 @@ import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from sglang_plug.core import entrypoints
 from sglang_plug.core.entrypoints import Candidate
+from sglang_plug.errors import BrokenMetadata
 from tests.plugins.install import SRT_PLATFORMS, SRT_PLUGINS, Site
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 
 def test_order_and_duplicates_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -80,3 +81,16 @@ assert max(opened[name] for name in files) == 1, opened
 """
     done = subprocess.run([sys.executable, "-c", code, str(site.root)], env=site.env(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_broken_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    site = Site(tmp_path / "site")
+    site.add("good", {SRT_PLUGINS: {"a": "a:f"}})
+    info = site.add("bad", "[console_scripts]\nno value on this line\n")
+    monkeypatch.syspath_prepend(str(site.root))
+    with pytest.raises(BrokenMetadata, match="cannot be read") as caught:
+        entrypoints.installed(SRT_PLUGINS)
+    assert caught.value.subject == str(info)
+    assert caught.value.hint == f"repair or remove {info / 'entry_points.txt'}"
+    (info / "entry_points.txt").write_text("[console_scripts]\nx = a:f\n")
+    assert [c.dist for c in entrypoints.installed(SRT_PLUGINS)] == ["good"]
