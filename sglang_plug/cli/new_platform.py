@@ -22,7 +22,7 @@ class Runtime(StrEnum):
 
 @app.command()
 def new_platform(
-    name: Annotated[str | None, typer.Argument(help="The package's name, such as my-chip.", show_default=False)] = None,
+    name: Annotated[str | None, typer.Argument(help="The package's name, such as my-chip.", metavar="NAME", show_default=False)] = None,
     *,
     runtime: Annotated[
         Runtime | None,

@@ -55,6 +55,7 @@ def test_a_fake_install_is_installed(chip: None) -> None:
     code = "from importlib.metadata import version; import chip; print(version('chip'), chip.activate())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "1.0 chip_platform:Chip\n"
+    assert importlib.import_module("chip").activate() == "chip_platform:Chip"
 
 
 def test_a_fake_install_is_gone_afterwards() -> None:
@@ -150,8 +151,12 @@ def test_the_world_is_put_back(pytestconfig: pytest.Config) -> None:
     assert "SGLANG_PLUGINS" not in os.environ
     assert "/nowhere" not in sys.path
     with world.restored():
-        plugins.load_plugins()
+        plugins.load_plugins()  # the gate is open again, and the hook of before is forgotten
         assert textwrap.dedent("ab") == "ab"
+    with world.restored():
+        registry.HookRegistry.register("textwrap.indent", lambda result, *_: "again")
+        plugins.load_plugins()
+        assert textwrap.indent("ab", " ") == "again"
 
 
 def test_the_standin_counts_as_the_release_that_it_mirrors() -> None:
