@@ -159,6 +159,7 @@ def test_generate_writes_the_file_and_says_where(world: World):
         (["serve", "--num-gpus", "0"], "--num-gpus"),
         (["generate", "--prompt", "x", "--height", "50"], "height"),
         (["serve", "--nosuch"], "--nosuch"),
+        (["serve", "/nowhere"], "/nowhere"),
     ],
 )
 def test_a_wrong_command_line_is_status_2(world: World, argv: list[str], words: str):

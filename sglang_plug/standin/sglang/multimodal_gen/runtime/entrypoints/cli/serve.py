@@ -11,6 +11,8 @@ from ...utils.logging_utils import configure_logger
 
 def run(argv: list[str]) -> int:
     """Return the exit status: 0 when stopped, 1 when a child failed, 2 when an argument is wrong."""
+    if argv and not argv[0].startswith("-"):
+        argv = ["--model-path", *argv]  # `sglang serve MODEL` is how people type it
     try:
         server_args = prepare_server_args(argv)
     except ValueError as error:
