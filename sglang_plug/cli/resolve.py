@@ -122,8 +122,8 @@ def resolve(
 
     Exit status: 0 a platform was decided for every runtime, 1 a decision is an error (or, with --strict, a plugin failed), 2 usage.
     """
-    from sglang_plug.probe.decision import survey
-    from sglang_plug.probe.environment import Environment, runtimes_with, variables_for
+    from sglang_plug.probe.decision import runtimes_with, survey
+    from sglang_plug.probe.environment import Environment, variables_for
     from sglang_plug.probe.inquiry import Limits
 
     runtimes = ("srt", "diffusion") if runtime is Runtime.ALL else (runtime.value,)

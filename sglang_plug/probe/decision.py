@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.core import environ
-from sglang_plug.core.policy import NEWEST, policy
+from sglang_plug.core.policy import NEWEST, POLICIES, policy
 from sglang_plug.core.resolution import Failure, Resolution, Step
 from sglang_plug.probe import headstart
 from sglang_plug.probe.inquiry import Decision, Inquiry, Limits
+from sglang_plug.probe.parent import Probe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from sglang_plug.core.environ import Settings
     from sglang_plug.probe.environment import Environment
@@ -81,6 +82,19 @@ def survey(
 
             decisions = verification.verify(inquiry, decisions)
     return Survey(facts, settings, chosen, assumed, decisions)
+
+
+def runtimes_with(environment: Environment, platform: str, runtimes: Sequence[str]) -> tuple[str, ...]:
+    """Return those of `runtimes` in which a platform of that name is installed or built in; all of them where none knows it.
+
+    Raises:
+        ProbeError: the interpreter cannot be inspected.
+    """
+    with Probe(environment) as probe:
+        rows = probe.require({"op": "environment"})["entry_points"]
+    owned = {row["group"] for row in rows if row["name"] == platform}
+    known = [name for name in runtimes if POLICIES[name].platform_group in owned or platform.strip().lower() in POLICIES[name].aliases]
+    return tuple(known or runtimes)
 
 
 def choose_release(sglang: Mapping[str, Any], wanted: str | None) -> tuple[str, str | None]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from sglang_plug.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
 Launch = Literal["script", "module"]
 SELECTORS = {"srt": "SGLANG_PLATFORM", "diffusion": "SGLANG_DIFFUSION_PLATFORM_OVERRIDE"}
@@ -69,22 +69,6 @@ def find_python(python: str) -> str:
             hint="give the path of a Python >= 3.10, for example --python /opt/venv/bin/python",
         )
     return os.path.abspath(found)
-
-
-def runtimes_with(environment: Environment, platform: str, runtimes: Sequence[str]) -> tuple[str, ...]:
-    """Return those of `runtimes` in which a platform of that name is installed or built in; all of them where none knows it.
-
-    Raises:
-        ProbeError: the interpreter cannot be inspected.
-    """
-    from sglang_plug.core.policy import POLICIES
-    from sglang_plug.probe.parent import Probe
-
-    with Probe(environment) as probe:
-        rows = probe.require({"op": "environment"})["entry_points"]
-    owned = {row["group"] for row in rows if row["name"] == platform}
-    known = [name for name in runtimes if POLICIES[name].platform_group in owned or platform.strip().lower() in POLICIES[name].aliases]
-    return tuple(known or runtimes)
 
 
 def variables_for(

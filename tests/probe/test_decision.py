@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sglang_plug.errors import CatalogueError
-from sglang_plug.probe.decision import choose_release, decide, survey
-from sglang_plug.probe.environment import runtimes_with
+from sglang_plug.probe.decision import choose_release, decide, runtimes_with, survey
 from sglang_plug.probe.inquiry import Limits
 from tests.plugins import install
 from tests.plugins.install import DIFFUSION_PLATFORM, DIFFUSION_PLATFORMS, DIFFUSION_PLUGINS, SRT_PLATFORMS, SRT_PLUGINS, Site
