@@ -12,23 +12,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    import pytest
-
 
 class FakeInstalls:
-    """One folder of fake distributions, taken off the path when the test ends.
+    """One folder of fake distributions, first on `sys.path` and PYTHONPATH. Whoever makes one puts the plugin world back (`world.restored`).
 
     Args:
         root: where to put them.
-        monkeypatch: undoes the changes of `sys.path` and PYTHONPATH.
     """
 
-    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, root: Path) -> None:
         self.root = root
         root.mkdir(parents=True, exist_ok=True)
-        monkeypatch.setattr(sys, "path", [str(root), *sys.path])
+        sys.path.insert(0, str(root))
         others = os.environ.get("PYTHONPATH")
-        monkeypatch.setenv("PYTHONPATH", f"{root}{os.pathsep}{others}" if others else str(root))
+        os.environ["PYTHONPATH"] = f"{root}{os.pathsep}{others}" if others else str(root)
 
     def __call__(
         self,

@@ -42,11 +42,11 @@ def plugin_world() -> Iterator[None]:
 
 
 @pytest.fixture
-def fake_install(plugin_world: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeInstalls:
+def fake_install(plugin_world: None, tmp_path: Path) -> FakeInstalls:
     """Install fake distributions: `fake_install("dist", {group: {name: "module:callback"}}, {"module.py": "…"})`."""
     from sglang_plug.testing.installs import FakeInstalls
 
-    return FakeInstalls(tmp_path / "fake-installs", monkeypatch)
+    return FakeInstalls(tmp_path / "fake-installs")
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ def restored() -> Iterator[None]:
         with _real() if engine.is_real() else _standin():
             yield
     finally:
-        new = _of_plugins(set(sys.modules) - modules)
+        new = _of_plugins(set(sys.modules) - modules, set(sys.path) - set(path))
         os.environ.clear()
         os.environ.update(environ)
         sys.path[:] = path
@@ -45,11 +45,19 @@ def restored() -> Iterator[None]:
             del sys.modules[name]
 
 
-def _of_plugins(names: set[str]) -> set[str]:
-    """Of newly imported modules, those of plugins, so that the next test imports them anew. SGLang's own cannot be imported twice."""
+def _of_plugins(names: set[str], places: set[str]) -> set[str]:
+    """Of newly imported modules, those of plugins, or from places that were not on the path before: the next test imports them anew.
+
+    SGLang's own stay: they cannot be imported twice.
+    """
     candidates = (candidate for group in entrypoints.GROUPS for candidate in entrypoints.installed(group))
     packages = {candidate.value.partition(":")[0].partition(".")[0].strip() for candidate in candidates}
-    return {name for name in names if name.partition(".")[0] in packages}
+    return {name for name in names if name.partition(".")[0] in packages or _lies_in(places, sys.modules[name])}
+
+
+def _lies_in(places: set[str], module: object) -> bool:
+    file = getattr(module, "__file__", None)
+    return isinstance(file, str) and any(file.startswith(os.path.join(place, "")) for place in places if place)
 
 
 @contextlib.contextmanager
