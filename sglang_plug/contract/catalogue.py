@@ -94,6 +94,8 @@ def matching(specifier: str) -> tuple[str, ...]:
         return known
     if text in {"newest", "latest"}:
         return (newest(),)
+    if not text:
+        raise CatalogueError("an empty version specifier", subject=specifier, hint='write `--sglang ">=0.5.17"`, or `all`')
     try:
         found = tuple(SpecifierSet(text if text[:1] in "<>=!~" else f"=={text}").filter(known, prereleases=True))
     except InvalidSpecifier as exc:

@@ -140,7 +140,7 @@ def _label(symbol: Symbol) -> str:
 
 
 def matching_names(release: Release, pattern: str) -> Iterable[str]:
-    """Yield the hookable names that a pattern matches; one that does not start with `sglang` is looked for in every name's last two parts."""
+    """Yield the hookable names that a pattern matches; one not starting with `sglang` is looked for in every name's last two parts."""
     pattern = pattern.replace(":", ".")
     simple = not pattern.startswith("sglang.") and "*" not in pattern
     modules = release.modules
