@@ -153,6 +153,8 @@ class Probe:
 
     def _read_line(self, deadline: float) -> bytes | None:
         self._channel.setblocking(False)
+        poller = select.poll()
+        poller.register(self._channel, select.POLLIN)
         try:
             while b"\n" not in self._buffer:
                 left = deadline - time.monotonic()
@@ -160,7 +162,7 @@ class Probe:
                     self._end()
                     self._ended = "timeout"
                     return None
-                if not select.select([self._channel], [], [], left)[0]:
+                if not poller.poll(left * 1000):
                     continue
                 data = self._receive()
                 if not data:

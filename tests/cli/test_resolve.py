@@ -173,7 +173,8 @@ def test_where_a_hook_fires(tool: Callable[..., Answer]) -> None:
     target = "sglang.srt.managers.detokenizer_manager.DetokenizerManager.event_loop"
     for release, fires in (("0.5.21", "no"), ("0.5.22", "yes")):  # plugins load in the detokenizer since 0.5.22
         found = tool("resolve", "--hook", target, "--sglang", release, "--format", "json").document["hook"]
-        assert [place["fires"] for place in found["processes"] if place["role"] == "detokenizer"] == [fires]
+        places = {place["role"]: place["fires"] for place in found["processes"]}
+        assert (places["detokenizer"], places["scheduler (one a rank)"]) == (fires, "no")
     dead = tool("resolve", "--hook", "sglang.srt.server_args:ServerArgs.__post_init__", "--sglang", "0.5.23")
     assert dead.status == 1
     assert "hook sglang.srt.server_args.ServerArgs.resolve_once instead" in dead.out
