@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from sglang_plug.launch.preflight import Preflight
     from sglang_plug.launch.session import Options
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
 class Runtime(StrEnum):
@@ -98,19 +100,23 @@ def serve(
     from sglang_plug.probe.environment import Environment
 
     request = Request(Environment.here(python), tuple(context.args), engine.value, runtime.value, platform, plugins)
-    flight = preflight.skip(request) if no_preflight or print_command else preflight.examine(request)
     if print_command:
-        from sglang_plug.report import deployment
-
-        typer.echo(deployment.render(flight.plan, output_format.value), nl=False)
+        _print(preflight.skip(request), output_format)
         return
-    allowed = {code.upper() for code in allow or ()}
-    if not no_preflight and not _cleared(flight, allowed):
+    options = Options({code.upper() for code in allow or ()}, not no_preflight, record, ready_timeout)
+    flight = preflight.skip(request) if no_preflight else preflight.examine(request)
+    if not no_preflight and not _cleared(flight, options.allowed):
         raise typer.Exit(1)
-    raise typer.Exit(_launch(flight, Options(allowed, not no_preflight, record, ready_timeout)))
+    raise typer.Exit(_launch(flight, options))
 
 
-def _cleared(flight: Preflight, allowed: set[str]) -> bool:
+def _print(flight: Preflight, form: Format) -> None:
+    from sglang_plug.report import deployment
+
+    typer.echo(deployment.render(flight.plan, form.value), nl=False)
+
+
+def _cleared(flight: Preflight, allowed: Collection[str]) -> bool:
     """Show the screen; tell whether nothing forbids the start."""
     from sglang_plug.launch.processes import expected
     from sglang_plug.report.headline import headline

@@ -1,0 +1,133 @@
+# Completion for sglang-plug, made by `sglang-plug completion`. Live values come from metadata and the catalogue alone.
+_sglang_plug() {
+  local cur=${COMP_WORDS[COMP_CWORD]}
+  if [[ $cur == '=' ]]; then cur=''; fi
+  COMPREPLY=()
+  local path='' source='' flags='' first='' kind='' word flag='' i
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    word=${COMP_WORDS[i]}
+    case "$path|$word" in
+      '|new-platform') path='new-platform' ;;
+      '|new-hook') path='new-hook' ;;
+      '|doctor') path='doctor' ;;
+      '|resolve') path='resolve' ;;
+      '|serve') path='serve' ;;
+      '|hooks') path='hooks' ;;
+      '|check') path='check' ;;
+      '|contract') path='contract' ;;
+      '|list') path='list' ;;
+      '|explain') path='explain' ;;
+      '|completion') path='completion' ;;
+      'contract|show') path='contract show' ;;
+      'contract|diff') path='contract diff' ;;
+      'contract|targets') path='contract targets' ;;
+      'contract|build') path='contract build' ;;
+      'contract|releases') path='contract releases' ;;
+    esac
+  done
+  flag=${COMP_WORDS[COMP_CWORD-1]}
+  if [[ $flag == '=' ]]; then flag=${COMP_WORDS[COMP_CWORD-2]}; fi
+  case "$path|$flag" in
+    'new-platform|--runtime') source='words srt diffusion both' ;;
+    'new-platform|--device-type') source=none ;;
+    'new-platform|--sglang') source='live releases' ;;
+    'new-platform|--output') source='live files' ;;
+    'new-hook|--target') source='live targets' ;;
+    'new-hook|--type') source='words before after around replace' ;;
+    'new-hook|--runtime') source='words srt diffusion' ;;
+    'new-hook|--sglang') source='live releases' ;;
+    'new-hook|--into') source='live files' ;;
+    'new-hook|--output') source='live files' ;;
+    'doctor|--runtime') source='words srt diffusion all' ;;
+    'doctor|--python') source='live files' ;;
+    'doctor|--launch') source='words script module' ;;
+    'doctor|--timeout') source=none ;;
+    'doctor|--memory') source=none ;;
+    'doctor|--jobs'|'doctor|-j') source=none ;;
+    'doctor|--select') source='live codes' ;;
+    'doctor|--ignore') source='live codes' ;;
+    'doctor|--format'|'doctor|-f') source='words text json sarif junit markdown github html' ;;
+    'doctor|--output'|'doctor|-o') source='live files' ;;
+    'resolve|--runtime') source='words srt diffusion all' ;;
+    'resolve|--python') source='live files' ;;
+    'resolve|--launch') source='words script module' ;;
+    'resolve|--sglang') source='live releases' ;;
+    'resolve|--platform') source='live platforms' ;;
+    'resolve|--plugins') source='live hooks' ;;
+    'resolve|--env') source=none ;;
+    'resolve|--hook') source='live targets' ;;
+    'resolve|--format'|'resolve|-f') source='words text json mermaid svg' ;;
+    'resolve|--timeout') source=none ;;
+    'serve|--platform') source='live platforms' ;;
+    'serve|--plugins') source='live hooks' ;;
+    'serve|--runtime') source='words auto srt diffusion' ;;
+    'serve|--engine') source='words auto sglang standin' ;;
+    'serve|--python') source='live files' ;;
+    'serve|--allow') source='live codes' ;;
+    'serve|--record') source='live files' ;;
+    'serve|--ready-timeout') source=none ;;
+    'serve|--format') source='words shell json dockerfile systemd kubernetes' ;;
+    'hooks|--format') source='words text json trace' ;;
+    'hooks|--output'|'hooks|-o') source='live files' ;;
+    'check|--sglang') source='live releases' ;;
+    'check|--runtime') source='words srt diffusion all' ;;
+    'check|--select') source='live codes' ;;
+    'check|--ignore') source='live codes' ;;
+    'check|--baseline') source='live files' ;;
+    'check|--write-baseline') source=none ;;
+    'check|--format'|'check|-f') source='words text json sarif junit markdown github' ;;
+    'check|--output'|'check|-o') source='live files' ;;
+    'contract show|--method') source='live methods' ;;
+    'contract show|--runtime') source='words srt diffusion all' ;;
+    'contract show|--format'|'contract show|-f') source='words text json' ;;
+    'contract diff|--targets') source=none ;;
+    'contract diff|--runtime') source='words srt diffusion all' ;;
+    'contract diff|--format'|'contract diff|-f') source='words text json' ;;
+    'contract targets|--sglang') source='live releases' ;;
+    'contract targets|--limit') source=none ;;
+    'contract targets|--format'|'contract targets|-f') source='words text json' ;;
+    'contract build|--release') source=none ;;
+    'contract build|--output'|'contract build|-o') source='live files' ;;
+    'contract releases|--format'|'contract releases|-f') source='words text json' ;;
+    'list|--runtime') source='words srt diffusion all' ;;
+    'list|--python') source='live files' ;;
+    'list|--format'|'list|-f') source='words text json' ;;
+  esac
+  case "$path" in
+    '') flags='--version -V --help -h' first='new-platform new-hook doctor resolve serve hooks check contract list explain completion' kind='' ;;
+    'new-platform') flags='--runtime --device-type --hooks --no-hooks --sglang --output --dry-run --force --yes -y --help -h' first='' kind='' ;;
+    'new-hook') flags='--target --type --runtime --sglang --into --output --dry-run --force --yes -y --help -h' first='' kind='' ;;
+    'doctor') flags='--runtime --python --launch --timeout --memory --jobs -j --select --ignore --strict --no-strict --verbose -v --format -f --output -o --help -h' first='' kind='names' ;;
+    'resolve') flags='--runtime --python --launch --sglang --platform --plugins --env --hook --verify --strict --format -f --timeout --help -h' first='' kind='' ;;
+    'serve') flags='--platform --plugins --runtime --engine --python --no-preflight --allow --record --ready-timeout --print-command --format --help -h' first='' kind='' ;;
+    'hooks') flags='--format --output -o --all --strict --help -h' first='' kind='files' ;;
+    'check') flags='--sglang --runtime --select --ignore --strict --no-strict --baseline --write-baseline --fix --yes -y --format -f --output -o --help -h' first='' kind='files' ;;
+    'contract') flags='--help -h' first='show diff targets build releases' kind='' ;;
+    'contract show') flags='--method --runtime --format -f --help -h' first='' kind='releases' ;;
+    'contract diff') flags='--platform --targets --runtime --format -f --help -h' first='' kind='releases' ;;
+    'contract targets') flags='--sglang --limit --format -f --help -h' first='' kind='targets' ;;
+    'contract build') flags='--release --output -o --help -h' first='' kind='files' ;;
+    'contract releases') flags='--format -f --help -h' first='' kind='' ;;
+    'list') flags='--runtime --python --format -f --help -h' first='' kind='' ;;
+    'explain') flags='--help -h' first='' kind='codes' ;;
+    'completion') flags='--help -h' first='bash zsh fish powershell' kind='' ;;
+  esac
+  _sglang_plug_offer() {
+    case "$1" in
+      files) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+      ?*) local out
+        out=$("${COMP_WORDS[0]}" __values "$1" "$cur" 2>/dev/null)
+        mapfile -t COMPREPLY < <(compgen -W "$out" -- "$cur")
+        if [[ ${COMPREPLY[0]} == *. ]]; then compopt -o nospace 2>/dev/null; fi ;;
+    esac
+  }
+  case "$source" in
+    words\ *) mapfile -t COMPREPLY < <(compgen -W "${source#words }" -- "$cur"); return ;;
+    live\ *) _sglang_plug_offer "${source#live }"; return ;;
+    none) compopt -o default 2>/dev/null; return ;;
+  esac
+  if [[ $cur == -* ]]; then mapfile -t COMPREPLY < <(compgen -W "$flags" -- "$cur"); return; fi
+  if [[ -n $first ]]; then mapfile -t COMPREPLY < <(compgen -W "$first" -- "$cur"); return; fi
+  _sglang_plug_offer "$kind"
+}
+complete -F _sglang_plug sglang-plug
