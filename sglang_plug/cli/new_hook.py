@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sglang_plug.cli.writing import DryRun, Force, Output, Release, Yes, deliver, show_difference
+
 if TYPE_CHECKING:
     from sglang_plug.scaffold.hook import Addition, HookAnswers
 
@@ -31,46 +33,34 @@ class Runtime(StrEnum):
     DIFFUSION = "diffusion"
 
 
+HookName = Annotated[
+    str | None,
+    typer.Argument(
+        help="The package's name; with --into the module's. [default with --into: from the target]", metavar="NAME", show_default=False
+    ),
+]
+Target = Annotated[str | None, typer.Option(help="What to hook: package.module.Class.method.", metavar="DOTTED", show_default=False)]
+Kind = Annotated[Type, typer.Option("--type", help="How the hook meets its target.")]
+RuntimeOption = Annotated[Runtime | None, typer.Option(help="Whose registry takes it. [default: the target's]", show_default=False)]
+Into = Annotated[
+    Path | None,
+    typer.Option(help="A project to add the hook to; of its files, only pyproject.toml gains lines.", metavar="DIR", show_default=False),
+]
+
+
 @app.command()
 def new_hook(
-    name: Annotated[
-        str | None,
-        typer.Argument(help="The package's name; with --into the module's. [default with --into: from the target]", show_default=False),
-    ] = None,
+    name: HookName = None,
     *,
-    target: Annotated[
-        str | None,
-        typer.Option(help="What to hook, dotted: package.module.Class.method.", rich_help_panel="Hook", show_default=False),
-    ] = None,
-    kind: Annotated[Type, typer.Option("--type", help="How the hook meets its target.", rich_help_panel="Hook")] = Type.AROUND,
-    runtime: Annotated[
-        Runtime | None,
-        typer.Option(help="Whose registry takes it. [default: the target's]", rich_help_panel="Hook", show_default=False),
-    ] = None,
-    sglang: Annotated[
-        str | None,
-        typer.Option(
-            help="The SGLang release whose signature is followed. [default: the installed one, else the newest known]",
-            metavar="VERSION",
-            rich_help_panel="Hook",
-            show_default=False,
-        ),
-    ] = None,
-    into: Annotated[
-        Path | None,
-        typer.Option(
-            help="A project to add the hook to; only its pyproject.toml gains lines.", rich_help_panel="Writing", show_default=False
-        ),
-    ] = None,
-    output: Annotated[Path, typer.Option(help="The folder to make a new package's folder in.", rich_help_panel="Writing")] = Path(),
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be written; write nothing.", rich_help_panel="Writing")
-    ] = False,
-    force: Annotated[
-        bool,
-        typer.Option("--force", help="Write over files that are there. What would change is listed first.", rich_help_panel="Writing"),
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.", rich_help_panel="Writing")] = False,
+    target: Target = None,
+    kind: Kind = Type.AROUND,
+    runtime: RuntimeOption = None,
+    sglang: Release = None,
+    into: Into = None,
+    output: Output = Path(),
+    dry_run: DryRun = False,
+    force: Force = False,
+    yes: Yes = False,
 ) -> None:
     """Make a hook whose signature is the target's own.
 
@@ -116,8 +106,6 @@ def new_hook(
 def _make(files: dict[str, str], target: Path, *, dry_run: bool, force: bool, ask: bool) -> None:
     import shlex
 
-    from sglang_plug.cli.writing import deliver
-
     if deliver(files, target, dry_run=dry_run, force=force, ask=ask):
         typer.echo("\nnext:", err=True)
         typer.echo(f"  pip install -e {shlex.quote(f'{target}[test]')}", err=True)
@@ -125,7 +113,6 @@ def _make(files: dict[str, str], target: Path, *, dry_run: bool, force: bool, as
 
 
 def _add(added: Addition, answers: HookAnswers, *, dry_run: bool, force: bool, ask: bool) -> None:
-    from sglang_plug.cli.writing import deliver, show_difference
     from sglang_plug.scaffold import tree
 
     project = added.project

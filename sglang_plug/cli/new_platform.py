@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from sglang_plug.cli.writing import DryRun, Force, Output, Release, Yes, deliver
+
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
@@ -20,51 +22,30 @@ class Runtime(StrEnum):
     BOTH = "both"
 
 
+PackageName = Annotated[str | None, typer.Argument(help="The package's name, such as my-chip.", metavar="NAME", show_default=False)]
+RuntimeOption = Annotated[
+    Runtime | None,
+    typer.Option(help="LLM serving (srt), image and video generation (diffusion), or both. [default: srt]", show_default=False),
+]
+DeviceType = Annotated[
+    str | None,
+    typer.Option(help="The torch device type; cpu serves at once. [default: cpu]", metavar="TYPE", show_default=False),
+]
+Hooks = Annotated[bool | None, typer.Option("--hooks/--no-hooks", help="Add a hook plugin. [default: hooks]", show_default=False)]
+
+
 @app.command()
 def new_platform(
-    name: Annotated[str | None, typer.Argument(help="The package's name, such as my-chip.", metavar="NAME", show_default=False)] = None,
+    name: PackageName = None,
     *,
-    runtime: Annotated[
-        Runtime | None,
-        typer.Option(
-            help="LLM serving (srt), image and video generation (diffusion), or both. [default: srt]",
-            rich_help_panel="Package",
-            show_default=False,
-        ),
-    ] = None,
-    device_type: Annotated[
-        str | None,
-        typer.Option(
-            help="The torch device type. cpu serves at once, on the processor. [default: cpu]",
-            metavar="TYPE",
-            rich_help_panel="Package",
-            show_default=False,
-        ),
-    ] = None,
-    hooks: Annotated[
-        bool | None,
-        typer.Option("--hooks/--no-hooks", help="Add a hook plugin. [default: hooks]", rich_help_panel="Package", show_default=False),
-    ] = None,
-    sglang: Annotated[
-        str | None,
-        typer.Option(
-            help="The SGLang release whose contract is followed. [default: the installed one, else the newest known]",
-            metavar="VERSION",
-            rich_help_panel="Package",
-            show_default=False,
-        ),
-    ] = None,
-    output: Annotated[Path, typer.Option(help="The folder to make the package's folder in.", rich_help_panel="Writing")] = Path(),
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the tree and the files; write nothing.", rich_help_panel="Writing")
-    ] = False,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", help="Write into a folder that is not empty. What would change is listed first.", rich_help_panel="Writing"
-        ),
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; take the defaults.", rich_help_panel="Writing")] = False,
+    runtime: RuntimeOption = None,
+    device_type: DeviceType = None,
+    hooks: Hooks = None,
+    sglang: Release = None,
+    output: Output = Path(),
+    dry_run: DryRun = False,
+    force: Force = False,
+    yes: Yes = False,
 ) -> None:
     """Make a hardware platform package that installs, passes its own tests and serves.
 
@@ -110,8 +91,6 @@ def new_platform(
         typer.echo(f"note: {note}", err=True)
     files = platform.files(answers)
     target = output / judged.distribution
-    from sglang_plug.cli.writing import deliver
-
     if deliver(files, target, dry_run=dry_run, force=force, ask=ask):
         _next_steps(target, answers.srt, judged.package)
 

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from sglang_plug.scaffold.tree import Plan
+
+PANEL = "Writing"
+Output = Annotated[Path, typer.Option(help="The folder to make the package's folder in.", metavar="DIR", rich_help_panel=PANEL)]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be written; write nothing.", rich_help_panel=PANEL)]
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force", help="Write over files, and into a folder that is not empty. What would change is listed first.", rich_help_panel=PANEL
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; take the defaults.", rich_help_panel=PANEL)]
+Release = Annotated[
+    str | None,
+    typer.Option(
+        "--sglang",
+        help="The SGLang release that is followed. [default: the installed one, else the newest known]",
+        metavar="VERSION",
+        show_default=False,
+    ),
+]
 
 
 def deliver(files: Mapping[str, str], target: Path, *, dry_run: bool, force: bool, ask: bool, beside: bool = False) -> bool:

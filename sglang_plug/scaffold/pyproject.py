@@ -97,8 +97,6 @@ def with_entry_point(project: Project, group: str, name: str, value: str) -> str
     Raises:
         ScaffoldError: the name is taken by another value, or there is no way to add it that leaves the rest alone.
     """
-    import tomlkit
-
     present = project.entry_points(group).get(name)
     if present == value:
         return project.text
@@ -112,17 +110,23 @@ def with_entry_point(project: Project, group: str, name: str, value: str) -> str
         table = table.setdefault(key, {})
     table[name] = value
     for candidate in _candidates(project, group, name, value):
-        try:
-            parsed = tomlkit.parse(candidate).unwrap()
-        except Exception:  # noqa: BLE001, S112 - a candidate that does not parse is no candidate; tomlkit raises many types
-            continue
-        if parsed == wanted:
+        if _says(candidate) == wanted:
             return candidate
     raise ScaffoldError(
         "the entry point cannot be added without changing other lines",
         subject=str(project.path),
         hint=f'add it by hand: [{_dotted(*project.table, group)}], then {_key(name)} = "{value}"',
     )
+
+
+def _says(text: str) -> dict[str, Any] | None:
+    """What the text says; None where it is not TOML."""
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return None
 
 
 def _candidates(project: Project, group: str, name: str, value: str) -> Iterator[str]:

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 class FakeInstalls:
-    """One folder of fake distributions, first on `sys.path` and PYTHONPATH. Whoever makes one puts the plugin world back (`world.restored`).
+    """One folder of fake distributions, first on `sys.path` and PYTHONPATH.
+
+    Whoever makes one puts the plugin world back: see `world.restored`.
 
     Args:
         root: where to put them.
