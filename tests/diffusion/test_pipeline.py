@@ -12,6 +12,7 @@ import torch
 from sglang.multimodal_gen.configs.pipeline_configs import PipelineConfig
 from sglang.multimodal_gen.configs.sample import SamplingParams
 from sglang.multimodal_gen.runtime.distributed import parallel_state
+from sglang.multimodal_gen.runtime.entrypoints.diffusion_generator import DiffGenerator
 from sglang.multimodal_gen.runtime.layers.attention.backends.sdpa import SDPABackend, SDPAImpl
 from sglang.multimodal_gen.runtime.layers.custom_op import CustomOp
 from sglang.multimodal_gen.runtime.layers.layernorm import RMSNorm
@@ -316,3 +317,21 @@ def test_wrong_arguments_are_named(kwargs: dict[str, Any], words: str, model: Pa
 def test_wrong_requests_are_named(wrong: dict[str, Any]):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         SamplingParams(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("request_", "kwargs", "words"),
+    [
+        (None, {}, "prompt"),
+        ({"prompt": []}, {}, "prompt"),
+        ({"prompt": "x", "colour": 1}, {}, "colour"),
+        ({"prompt": "x"}, {"height": 50}, "height"),
+    ],
+)
+def test_a_generator_refuses_before_it_asks_the_workers(
+    request_: Any, kwargs: dict[str, Any], words: str, model: Path, current: Callable[[Any], Any]
+):
+    current(Acme())
+    generator = DiffGenerator(ServerArgs(model_path=str(model)))
+    with pytest.raises(ValueError, match=words):
+        generator.generate(request_, **kwargs)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, fields
 
 
 def generate_request_id() -> str:
@@ -14,7 +13,7 @@ def generate_request_id() -> str:
 
 @dataclass
 class SamplingParams:
-    """The parameters of one request, checked at construction.
+    """The parameters of one request, checked at construction. `return_frames` is there for SGLang's sake: frames always come.
 
     Raises:
         ValueError: a value is out of range, with the name of the parameter.
@@ -33,7 +32,6 @@ class SamplingParams:
     output_file_name: str | None = None
     save_output: bool = True
     return_frames: bool = False
-    extra: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("height", "width"):

@@ -105,7 +105,9 @@ class DiffGenerator:
             RuntimeError: the workers could not make the image.
         """
         params = self._params(sampling_params_kwargs, kwargs)
-        prompts = params.prompt if isinstance(params.prompt, list) else [params.prompt or ""]
+        if not params.prompt:
+            raise ValueError("prompt must be a text or a list of texts, not empty")
+        prompts = params.prompt if isinstance(params.prompt, list) else [params.prompt]
         results = [result for index, prompt in enumerate(prompts) for result in self._one(params, prompt, index, len(prompts))]
         return results[0] if len(results) == 1 else results
 
