@@ -123,8 +123,9 @@ def resolve(
     Exit status: 0 a platform was decided for every runtime, 1 a decision is an error (or, with --strict, a plugin failed), 2 usage.
     """
     from sglang_plug.probe.decision import runtimes_with, survey
-    from sglang_plug.probe.environment import Environment, variables_for
+    from sglang_plug.probe.environment import Environment, other_engine, variables_for
     from sglang_plug.probe.inquiry import Limits
+    from sglang_plug.report.escape import visible
 
     runtimes = ("srt", "diffusion") if runtime is Runtime.ALL else (runtime.value,)
     environment = Environment.here(python, launch=launch.value)
@@ -134,6 +135,8 @@ def resolve(
     named = runtimes_with(environment, platform, runtimes) if platform is not None and len(runtimes) > 1 else runtimes
     changed = environment.with_variables(variables_for(platform=platform, plugins=plugins, env=env or (), runtimes=named))
     found = survey(changed, runtimes, release=sglang, verify=verify, limits=Limits(timeout=timeout))
+    if python is None and (other := other_engine(changed, found.facts["interpreter"]["prefix"])) is not None:
+        typer.echo(f"warning: the sglang command on PATH runs {visible(other)}; to look there, add --python {visible(other)}", err=True)
     _write(found, output_format)
     failed = any(decision.resolution.error is not None for decision in found.decisions.values())
     if failed or (strict and _has_failures(found)):

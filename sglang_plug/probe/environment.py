@@ -71,6 +71,42 @@ def find_python(python: str) -> str:
     return os.path.abspath(found)
 
 
+def interpreter_of(command: str) -> str | None:
+    """Return the interpreter that a script's first line names, or None where it names none."""
+    import shutil
+
+    try:
+        with open(command, "rb") as file:
+            first = file.read(512).splitlines()[:3]
+    except OSError:
+        return None
+    if not first or not first[0].startswith(b"#!"):
+        return None
+    words = first[0][2:].decode("utf-8", "replace").split()
+    if words and os.path.basename(words[0]) == "sh" and len(first) > 1:  # pip's form for long paths: #!/bin/sh, then exec
+        quoted = first[1].decode("utf-8", "replace").split('"')
+        return quoted[1] if len(quoted) > 1 else None
+    if words and os.path.basename(words[0]) == "env":
+        return shutil.which(words[-1])
+    return words[0] if words else None
+
+
+def prefix_of(python: str) -> str:
+    """Return the prefix of an interpreter by its path: the folder above its bin folder."""
+    return os.path.dirname(os.path.dirname(os.path.abspath(python)))
+
+
+def other_engine(environment: Environment, prefix: str) -> str | None:
+    """Return the interpreter behind the `sglang` command on PATH, where it is not the inspected one (whose prefix is `prefix`)."""
+    import shutil
+
+    command = shutil.which("sglang", path=environment.env.get("PATH"))
+    theirs = interpreter_of(command) if command else None
+    if theirs is None or os.path.realpath(prefix_of(theirs)) == os.path.realpath(prefix):
+        return None
+    return theirs
+
+
 def variables_for(
     *,
     platform: str | None = None,

@@ -109,6 +109,16 @@ def test_hooks_of_an_inactive_vendor_run_and_are_mentioned(tool: Callable[..., A
     assert "warning: SRT: hook plugin 'pb_hooks' of pb-dist runs although its platform is inactive here" in answer.err
 
 
+def test_an_engine_elsewhere_on_the_path_is_mentioned(tool: Callable[..., Answer], tmp_path: Path) -> None:
+    command = tmp_path / "venv" / "bin" / "sglang"
+    command.parent.mkdir(parents=True)
+    command.write_text(f"#!{command.parent}/python\n")
+    command.chmod(0o755)
+    path = f"{command.parent}{os.pathsep}{os.environ['PATH']}"
+    assert f"add --python {command.parent}/python" in tool("resolve", PATH=path).err
+    assert tool("resolve", "--python", sys.executable, PATH=path).err == ""
+
+
 def test_what_if(tool: Callable[..., Answer], site: Site) -> None:
     install.platform(site)
     install.platform(site, "pb")

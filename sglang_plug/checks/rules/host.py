@@ -11,6 +11,7 @@ from sglang_plug.checks.world import World, cause_of, find, names
 from sglang_plug.core.policy import policy
 from sglang_plug.errors import CatalogueError
 from sglang_plug.probe.decision import numbers
+from sglang_plug.probe.environment import interpreter_of, prefix_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,29 +106,6 @@ def other_sglang_command(world: World) -> Iterator[Finding]:
         hint=f"sglang-plug doctor --python {theirs}",
         level=Level.INFO if world.explicit_python else None,
     )
-
-
-def interpreter_of(command: str) -> str | None:
-    """Return the interpreter that a script's first line names, or None where it names none."""
-    try:
-        with open(command, "rb") as file:
-            first = file.read(512).splitlines()[:3]
-    except OSError:
-        return None
-    if not first or not first[0].startswith(b"#!"):
-        return None
-    words = first[0][2:].decode("utf-8", "replace").split()
-    if words and os.path.basename(words[0]) == "sh" and len(first) > 1:  # pip's form for long paths: #!/bin/sh, then exec
-        quoted = first[1].decode("utf-8", "replace").split('"')
-        return quoted[1] if len(quoted) > 1 else None
-    if words and os.path.basename(words[0]) == "env":
-        return shutil.which(words[-1])
-    return words[0] if words else None
-
-
-def prefix_of(python: str) -> str:
-    """Return the prefix of an interpreter by its path: the folder above its bin folder."""
-    return os.path.dirname(os.path.dirname(os.path.abspath(python)))
 
 
 def no_plugin_system(world: World) -> Iterator[Finding]:
