@@ -8,7 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from sglang_plug.checks.model import Finding, Level
 from sglang_plug.checks.rehearsal import Limits, Rehearsal
-from sglang_plug.checks.rules import activation, classes, crossing, differences, effects, hooks, host, metadata, targets, variables
+from sglang_plug.checks.rules import (
+    activation,
+    callbacks,
+    classes,
+    crossing,
+    differences,
+    effects,
+    hooks,
+    host,
+    installations,
+    metadata,
+    overrides,
+    reach,
+    targets,
+    variables,
+)
 from sglang_plug.checks.standing import beyond_standin
 from sglang_plug.checks.world import KINDS, Entry, World, find, variable
 from sglang_plug.core import environ
@@ -26,11 +41,15 @@ RULES = (
     *host.RULES,
     *variables.RULES,
     *metadata.RULES,
+    *installations.RULES,
     *activation.RULES,
+    *callbacks.RULES,
     *effects.RULES,
     *classes.RULES,
+    *overrides.RULES,
     *hooks.RULES,
     *targets.RULES,
+    *reach.RULES,
     *crossing.RULES,
     *differences.RULES,
 )

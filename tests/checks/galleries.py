@@ -281,8 +281,6 @@ HOOKS: dict[str, tuple[str, set[str]]] = {
         "torch.cuda = _D\ndef register():\n    _D.on = True\n",
         {"SP328"},
     ),
-    "closes_stdout": ("import os\ndef register():\n    os.close(1)\n", {"SP329"}),
-    "closes_all": ("import os\ndef register():\n    os.closerange(0, 65536)\n", {"SP329"}),
     "replaces_stdout": ("import sys, io\ndef register():\n    sys.stdout = io.StringIO()\n", {"SP329"}),
     "slow": ("import time\ndef register():\n    time.sleep(3.2)\n", {"SP331"}),
 }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sglang_plug.checks.model import Level
-from sglang_plug.checks.rules import metadata
+from sglang_plug.checks.rules import installations, metadata
 from sglang_plug.checks.rules.host import interpreter_of
 from tests.checks.conftest import by_name, run
 from tests.checks.galleries import AFTER, one
@@ -275,7 +275,7 @@ def test_hook_of_an_editable_source_in_setup_cfg(tmp_path):
                 a = b:c
         """)
     )
-    assert metadata.declared_entry_points(str(tmp_path)) == {("sglang.srt.plugins", "a", "b:c")}
+    assert installations.declared_entry_points(str(tmp_path)) == {("sglang.srt.plugins", "a", "b:c")}
 
 
 def test_sound_packages_are_clean(site, doctor):

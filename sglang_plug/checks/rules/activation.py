@@ -1,15 +1,14 @@
-"""SP30x, SP31x: how a plugin's callback loads, runs, and what it returns."""
+"""SP30x, SP310, SP311: how a plugin's callback loads and runs, or how it ends the process."""
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
-from sglang_plug.checks.model import Level, Location
+from sglang_plug.checks.model import Location
 from sglang_plug.checks.rules.host import ended_words
 from sglang_plug.checks.rules.metadata import judge_value
 from sglang_plug.checks.standing import beyond_standin
-from sglang_plug.checks.world import Entry, World, cause_of, find, names, place, variable, where
+from sglang_plug.checks.world import Entry, World, cause_of, find, names, place, where
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,24 +16,6 @@ if TYPE_CHECKING:
     from sglang_plug.checks.model import Finding
 
 PHASE_WORDS = {"load": "its import", "call": "its callback", "class": "the import of its class", "instance": "its class's constructor"}
-_CLASS_PATH = re.compile(r"(?!\d)\w+(\.(?!\d)\w+)*(:(?!\d)\w+(\.(?!\d)\w+)*)?$")
-#: What a platform may import while SGLang is half imported; measured on 0.5.13 to 0.5.23.
-SAFE = ("sglang.srt.platforms", "sglang.srt.plugins", "sglang.srt.environ", "sglang.version", "sglang.multimodal_gen")
-#: What fails then with a circular import.
-CIRCULAR = (
-    "sglang.srt.utils",
-    "sglang.srt.server_args",
-    "sglang.srt.layers",
-    "sglang.srt.models",
-    "sglang.srt.managers",
-    "sglang.srt.model_executor",
-    "sglang.srt.distributed",
-    "sglang.srt.entrypoints",
-    "sglang.srt.configs",
-    "sglang.srt.mem_cache",
-    "sglang.lang",
-    "sglang.utils",
-)
 
 
 def consequence(world: World, entry: Entry) -> str:
@@ -78,7 +59,11 @@ def failures(world: World) -> Iterator[Finding]:
 def _judge_failure(world: World, entry: Entry, phase: str, error: Mapping[str, Any]) -> Finding:
     subject, root = entry.subject(), error["root"]
     location = place(root.get("place") or error.get("place"))
-    shared = {"location": location, "traceback": error["traceback"], "shown": _shown(world, entry)}
+    shared = {
+        "location": location,
+        "traceback": error["traceback"],
+        "shown": shown(entry, error) if world.selected(entry.runtime) == entry.name else None,
+    }
     after = consequence(world, entry)
     if error.get("not_an_exception"):
         code = error.get("code")
@@ -95,7 +80,7 @@ def _judge_failure(world: World, entry: Entry, phase: str, error: Mapping[str, A
         return find("SP311", subject, message, cause=f"read{where(touched)}", hint=hint, **{**shared, "location": place(touched)})
     if _is_circular(error):
         message = f"{entry.label} imports SGLang's inside while SGLang itself is half imported: {after}"
-        return find("SP310", subject, message, cause=cause_of(error), hint=_CIRCULAR_HINT, **shared)
+        return find("SP310", subject, message, cause=cause_of(error), hint=CIRCULAR_HINT, **shared)
     beyond = beyond_standin(world, error)
     if beyond is not None:
         message = f"{entry.label} needs {beyond}, which {world.host_name} has and the stand-in has not: it could not be tried here"
@@ -116,7 +101,7 @@ def _judge_failure(world: World, entry: Entry, phase: str, error: Mapping[str, A
     )
 
 
-_CIRCULAR_HINT = (
+CIRCULAR_HINT = (
     "at activation only sglang.srt.platforms.interface, .device_mixin, sglang.srt.plugins.hook_registry and sglang.srt.environ are safe; "
     "move the import into init_backend()"
 )
@@ -194,43 +179,60 @@ def _judge_callback(entry: Entry, error: Mapping[str, Any], callback: Mapping[st
     )
 
 
-def _shown(world: World, entry: Entry) -> str | None:
-    """Return the words in which SGLang itself shows a platform's failure to whoever imports it."""
-    if entry.kind != "platform":
+def shown(entry: Entry, error: Mapping[str, Any]) -> str | None:
+    """Return the words in which SGLang shows a platform's failure to whoever imports it, where they hide the cause; else None.
+
+    The platform is resolved by a module's `__getattr__`, and `from … import …` turns any AttributeError in there into an ImportError.
+    """
+    module = {"srt": "sglang.srt.platforms", "diffusion": "sglang.multimodal_gen.runtime.platforms"}[entry.runtime]
+    if entry.kind != "platform" or error["builtin"] != "AttributeError":
         return None
-    verdict = (world.rehearsal.get("verdict", {}).get(entry.runtime) or {}).get("value") or {}
-    error = verdict.get("phases", {}).get("shown", {}).get("error")
-    return f"{error['type']}: {error['message']}" if error else None
+    return f"ImportError: cannot import name 'current_platform' from '{module}'"
 
 
 def endings(world: World) -> Iterator[Finding]:
     """SP303, SP304, SP305, SP902: the fork ended without an answer."""
     for entry in world.tried:
         trial = entry.trial or {}
-        if trial.get("value") is not None:
+        if trial.get("value") is None:
+            yield _judge_ending(world, entry, trial["ended"], PHASE_WORDS.get(trial.get("phase") or "", "its import or callback"))
+
+
+def endings_of_application(world: World) -> Iterator[Finding]:
+    """SP303, SP304, SP305: the host came to an end while it applied a plugin's hooks, mostly where it imports a target."""
+    for runtime in world.runtimes:
+        reply = world.rehearsal.get("together", {}).get(runtime)
+        if reply is None or reply.get("value") is not None:
             continue
-        ended = trial["ended"]
-        phase = PHASE_WORDS.get(trial.get("phase") or "", "its import or callback")
-        stack = _stack(ended)
-        cause = f"it was at {stack[0]['file']}:{stack[0]['line']} in {stack[0]['function']}" if stack else None
-        shared: dict[str, Any] = {"cause": cause, "location": place(stack[0]) if stack else None, "stack": stack or None}
-        after = consequence(world, entry)
-        if ended["kind"] == "timeout":
-            message = f"{entry.label} did not return from {phase} in {ended['seconds']:g} s: SGLang waits for ever"
-            yield find("SP305", entry.subject(), message, hint="probe the device with a time limit, and in init_backend()", **shared)
-        elif ended["kind"] == "signal":
-            message = f"{entry.label} crashed the interpreter in {phase} ({ended['name']}, signal {ended['number']}): SGLang dies with it"
-            hint = (
-                "the kernel may have ended it for lack of memory"
-                if ended["name"] == "SIGKILL"
-                else "check the native library that it loads"
-            )
-            yield find("SP304", entry.subject(), message, hint=hint, **shared)
-        elif ended["kind"] == "exit":
-            message = f"{entry.label} ended the process in {phase} (exit status {ended['code']}): SGLang ends with it, without a word"
-            yield find("SP303", entry.subject(), message, hint="return None where the hardware is absent; never exit", **shared)
-        else:
-            yield find("SP902", entry.subject(), f"{entry.label} could not be examined ({ended_words(ended)}); {after}", **shared)
+        sound = [entry for entry in world.of("hook plugin", runtime) if entry.trial is not None and not entry.failed]
+        alone = {entry.id: (entry.trial or {}).get("alone") for entry in sound}
+        culprits = [(entry, found) for entry in sound if (found := alone[entry.id]) is not None and found.get("value") is None]
+        if not culprits and len(sound) == 1:
+            culprits = [(sound[0], reply)]
+        for entry, found in culprits:
+            yield _judge_ending(world, entry, found["ended"], "the application of its hooks")
+        if not culprits:
+            words = f"applying the hooks of all {runtime} plugins together ends the process ({ended_words(reply['ended'])})"
+            yield find("SP902", {"kind": "host", "name": "hook plugins", "runtime": runtime}, words, hint="name the plugins one by one")
+
+
+def _judge_ending(world: World, entry: Entry, ended: Mapping[str, Any], phase: str) -> Finding:
+    stack = _stack(ended)
+    cause = f"it was at {stack[0]['file']}:{stack[0]['line']} in {stack[0]['function']}" if stack else None
+    shared: dict[str, Any] = {"cause": cause, "location": place(stack[0]) if stack else None, "stack": stack or None}
+    if ended["kind"] == "timeout":
+        message = f"{entry.label} did not return from {phase} in {ended['seconds']:g} s: SGLang waits for ever"
+        return find("SP305", entry.subject(), message, hint="probe the device with a time limit, and in init_backend()", **shared)
+    if ended["kind"] == "signal":
+        message = f"{entry.label} crashed the interpreter in {phase} ({ended['name']}, signal {ended['number']}): SGLang dies with it"
+        out_of_memory = ended["name"] == "SIGKILL"
+        hint = "the kernel may have ended it for lack of memory" if out_of_memory else "check the native library that it loads"
+        return find("SP304", entry.subject(), message, hint=hint, **shared)
+    if ended["kind"] == "exit":
+        message = f"{entry.label} ended the process in {phase} (exit status {ended['code']}): SGLang ends with it, without a word"
+        return find("SP303", entry.subject(), message, hint="return None where the hardware is absent; never exit", **shared)
+    message = f"{entry.label} could not be examined ({ended_words(ended)}); {consequence(world, entry)}"
+    return find("SP902", entry.subject(), message, hint="run doctor again", **shared)
 
 
 def _stack(ended: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -240,160 +242,4 @@ def _stack(ended: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return frames[:cut]
 
 
-def bad_return(world: World) -> Iterator[Finding]:
-    """SP307, SP308: what a callback returned."""
-    for entry in world.tried:
-        returned = entry.report.get("returned")
-        if returned is None or entry.error("call"):
-            continue
-        kind = returned["type"]
-        callback = entry.report.get("callback", {})
-        location = Location(callback["file"], callback["line"]) if callback.get("file") else None
-        if kind in {"coroutine", "generator", "async_generator"}:
-            word = {"coroutine": "an async function", "generator": "a generator"}.get(kind, "an async generator")
-            message = f"{entry.label}: the callback is {word}, and SGLang only calls it: its body never runs"
-            yield find("SP307", entry.subject(), message, hint="write a plain function", location=location)
-        elif entry.kind == "platform" and kind != "NoneType":
-            why = judge_return(returned)
-            if why is not None:
-                yield find(
-                    "SP308",
-                    entry.subject(),
-                    f"{entry.label} returned {why}; a callback returns 'package.module.Class' or None: {_fatal(entry)}",
-                    hint=_return_hint(returned),
-                    location=location,
-                    shown=_shown(world, entry),
-                )
-
-
-def _fatal(entry: Entry) -> str:
-    return "startup fails, even without a selection" if entry.host else "selecting it fails"
-
-
-def judge_return(returned: Mapping[str, Any]) -> str | None:
-    """Return what is wrong with a platform callback's answer; None for a class name."""
-    if returned["type"] != "str":
-        return f"a {returned['type']}: {returned['repr']}"
-    text = returned["text"]
-    if not text.strip():
-        return "an empty text"
-    if not _CLASS_PATH.fullmatch(text):
-        return f"{text!r}, which is no dotted name"
-    return f"{text!r}, which names no module" if "." not in text and ":" not in text else None
-
-
-def _return_hint(returned: Mapping[str, Any]) -> str:
-    if returned.get("class"):
-        return f'return "{returned["class"]}"'
-    if returned["type"] == "tuple":
-        return "return the class name alone; (True, name) is another engine's contract"
-    return 'return "package.module:Class"'
-
-
-def hardware_absent(world: World) -> Iterator[Finding]:
-    """SP309: ordinary on another machine, fatal for the selected platform."""
-    for entry in world.of("platform"):
-        returned = entry.report.get("returned") or {}
-        if returned.get("type") != "NoneType" or entry.report.get("callback", {}).get("kind", "").startswith("async"):
-            continue
-        explicit = world.selected(entry.runtime) == entry.name
-        yield find(
-            "SP309",
-            entry.subject(),
-            f"{entry.label} returned None: its hardware is absent here"
-            + (", and it is selected: startup fails with RuntimeError" if explicit else ""),
-            hint="check the driver, or unset the selector" if explicit else None,
-            level=Level.ERROR if explicit else None,
-        )
-
-
-def imports_inside(world: World) -> Iterator[Finding]:
-    """SP310, SP330: what a platform's callback imports of SGLang; the stand-in has no circle, real SGLang does."""
-    for entry in world.of("platform", "srt"):
-        if entry.error("load") or entry.error("call"):
-            continue
-        seen = [row for row in entry.report.get("imports", ()) if not row["module"].startswith(SAFE) and row.get("file")]
-        circular = [row for row in seen if row["module"].startswith(CIRCULAR)]
-        if circular and not world.real:
-            first = circular[0]
-            yield find(
-                "SP310",
-                entry.subject(),
-                f"{entry.label} imports {first['module']} while it is activated: on real SGLang, since 0.5.13, that is a circular import",
-                cause=f"imported{where(first)}",
-                hint=_CIRCULAR_HINT,
-                location=place(first),
-            )
-        elif seen:
-            yield find(
-                "SP330",
-                entry.subject(),
-                f"{entry.label} imports {names(sorted({row['module'] for row in seen}), 3)} while it is activated, in every process and "
-                "before SGLang is ready",
-                cause=f"imported{where(seen[0])}",
-                hint="move the import into init_backend()",
-                location=place(seen[0]),
-            )
-
-
-def reads_current_platform(world: World) -> Iterator[Finding]:
-    """SP311: also where the plugin swallowed the failure."""
-    for entry in world.of("platform"):
-        if entry.report.get("touched") and not (entry.error("load") or entry.error("call")):
-            touched = entry.report["touched"][0]
-            yield find(
-                "SP311",
-                entry.subject(),
-                f"{entry.label} reads current_platform while SGLang asks it which platform that is",
-                cause=f"read{where(touched)}",
-                hint="ask the driver or torch directly; use current_platform from init_backend() on",
-                location=place(touched),
-            )
-
-
-def import_order(world: World) -> Iterator[Finding]:
-    """SP312: imported before SGLang, such a module is met half built."""
-    for entry in world.of("platform", "srt"):
-        tops = entry.report.get("top_imports") or []
-        if tops and not entry.error("load"):
-            yield find(
-                "SP312",
-                entry.subject(),
-                f"{entry.label}: its module imports {tops[0]['module']} at its top and holds the callback; a program that imports "
-                f"{entry.module} before sglang falls back to a built-in platform",
-                cause="`import sglang` then asks the half-built module for its callback",
-                hint="put the callback into a module of its own that imports nothing of SGLang",
-                location=Location(tops[0]["file"], tops[0]["line"]),
-            )
-
-
-def several_active(world: World) -> Iterator[Finding]:
-    """SP313: the host refuses to choose."""
-    for runtime, decision in world.decisions.items():
-        error = decision.resolution.error
-        if error is None or not any(step.data.get("kind") == "ambiguous" for step in decision.resolution.steps):
-            continue
-        active = [
-            e for e in world.of("platform", runtime) if e.host and (e.report.get("returned") or {}).get("type") not in {None, "NoneType"}
-        ]
-        selector = decision.policy.selector or "SGLANG_PLATFORM"
-        told = " and ".join(f"'{entry.name}' ({entry.dist})" for entry in active)
-        yield find(
-            "SP313",
-            variable(selector),
-            f"{told} are both active and {selector} is not set: startup fails",
-            cause=error.message,
-            hint=f"export {selector}={active[0].name}" if active else f"set {selector}",
-        )
-
-
-RULES = (
-    failures,
-    endings,
-    bad_return,
-    hardware_absent,
-    imports_inside,
-    reads_current_platform,
-    import_order,
-    several_active,
-)
+RULES = (failures, endings, endings_of_application)

@@ -14,7 +14,7 @@ from sglang_plug.probe.decision import numbers
 from sglang_plug.probe.environment import interpreter_of, prefix_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from sglang_plug.checks.model import Finding
 
@@ -65,7 +65,7 @@ def sglang_does_not_import(world: World) -> Iterator[Finding]:
         )
 
 
-def ended_words(ended: dict[str, object]) -> str:
+def ended_words(ended: Mapping[str, object]) -> str:
     """Return how a process ended, in words."""
     kind = ended["kind"]
     if kind == "timeout":

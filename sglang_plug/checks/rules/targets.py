@@ -1,4 +1,4 @@
-"""SP50x, SP52x, SP53x: what a hook's target is, what patching does to it, and whether the hook will ever run."""
+"""SP50x, SP511: what a hook's target is, and what patching does to it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Hooked = tuple[Entry, Mapping[str, Any], Mapping[str, Any]]
 
 
-def _met(world: World) -> Iterator[Hooked]:
+def met(world: World) -> Iterator[Hooked]:
     """Yield every registration whose target is known: met in the host, or found in the catalogue where only the stand-in is there."""
     for runtime in world.runtimes:
         for entry, hook, target in world.hooked(runtime):
@@ -29,7 +29,7 @@ def _met(world: World) -> Iterator[Hooked]:
 
 def unresolved(world: World) -> Iterator[Finding]:
     """SP501, SP502, SP503: SGLang logs one line and serves without the hook."""
-    for entry, hook, target in _met(world):
+    for entry, hook, target in met(world):
         error = target.get("error")
         raw = str(hook.get("raw") or hook["target"])
         wrong = _misspelt(raw)
@@ -106,7 +106,7 @@ def _kind(target: Mapping[str, Any]) -> str:
 
 def async_target(world: World) -> Iterator[Finding]:
     """SP504, SP515: SGLang's wrappers are plain functions."""
-    for entry, hook, target in _met(world):
+    for entry, hook, target in met(world):
         is_async = _kind(target).startswith("async")
         hook_async = hook["hook"]["kind"].startswith("async")
         subject, spot = hook_subject(entry, hook), hook_place(hook)
@@ -133,7 +133,7 @@ def async_target(world: World) -> Iterator[Finding]:
 
 def generator_target(world: World) -> Iterator[Finding]:
     """SP505: the body has not run when the wrapper has the result."""
-    for entry, hook, target in _met(world):
+    for entry, hook, target in met(world):
         if "generator" in _kind(target) and hook["type"] in {"after", "around", "before"}:
             what = {
                 "after": "the hook gets the generator before its body has run",
@@ -152,7 +152,7 @@ def generator_target(world: World) -> Iterator[Finding]:
 
 def wrong_kind(world: World) -> Iterator[Finding]:
     """SP506, SP507, SP508: targets that SGLang patches and breaks."""
-    for entry, hook, target in _met(world):
+    for entry, hook, target in met(world):
         kind, name = _kind(target), hook["target"]
         subject, spot = hook_subject(entry, hook), hook_place(hook)
         if "property" in kind:
@@ -177,7 +177,7 @@ def wrong_kind(world: World) -> Iterator[Finding]:
 
 def loses_api(world: World) -> Iterator[Finding]:
     """SP509: lru_cache, triton kernels and other callable objects become functions."""
-    for entry, hook, target in _met(world):
+    for entry, hook, target in met(world):
         lost = target.get("lost") or []
         if lost or _kind(target) == "callable object":
             what = f"loses {names(lost)}" if lost else "becomes a plain function"
@@ -192,7 +192,7 @@ def loses_api(world: World) -> Iterator[Finding]:
 
 def reexported(world: World) -> Iterator[Finding]:
     """SP510: SGLang patches every module that holds the same object."""
-    for entry, hook, target in _met(world):
+    for entry, hook, target in met(world):
         home = target.get("defined_in")
         if not home or hook["target"].rpartition(".")[0] == home:
             continue
@@ -212,7 +212,7 @@ def reexported(world: World) -> Iterator[Finding]:
 
 def class_type(world: World) -> Iterator[Finding]:
     """SP511: wrapping a class in a function would break isinstance."""
-    for entry, hook, target in _met(world):
+    for entry, hook, target in met(world):
         is_class = hook["hook"]["kind"] == "class"
         if _kind(target) == "class" and hook["type"] != "replace":
             message = f"{told(entry, hook)}: the target is a class, which takes REPLACE only; all hooks on it fail, other plugins' too"
@@ -242,96 +242,4 @@ def refused_type(world: World) -> Iterator[Finding]:
             )
 
 
-def recursion(world: World) -> Iterator[Finding]:
-    """SP522: SGLang rewrites the plugin's own import of the original as well."""
-    for entry, hook, target in _met(world):
-        if hook["type"] == "replace" and target.get("recursive"):
-            bound = [row for row in target.get("hooks", ()) if row["type"] == "replace"]
-            if len(bound) > 1 and bound[-1]["source"] != entry.name:
-                continue
-            yield find(
-                "SP522",
-                hook_subject(entry, hook),
-                f"{told(entry, hook)}: the replacement calls the original as {names(target['recursive'])}, a name that SGLang makes point "
-                "at the replacement: RecursionError at the first call",
-                hint="use AROUND, which passes the original; in a class use super()",
-                location=hook_place(hook),
-            )
-
-
-def stale_binding(world: World) -> Iterator[Finding]:
-    """SP523: containers, defaults, partials and class attributes keep the original."""
-    for entry, hook, target in _met(world):
-        own = (f"{entry.module.partition('.')[0]}.", f"{target.get('inherited_from') or ' '}.")
-        held = [name for name in target.get("stale") or [] if not name.startswith(own)]
-        if held and target.get("patched") and not target.get("defined_in"):
-            yield find(
-                "SP523",
-                hook_subject(entry, hook),
-                f"{told(entry, hook)}: the original is still held by {names(held, 4)}: calls by that way miss the hook",
-                hint="patch those places in the callback too, or hook what reads them",
-                location=hook_place(hook),
-            )
-
-
-def overridden(world: World) -> Iterator[Finding]:
-    """SP524, SP525: subclasses that exist when the patch is made."""
-    for entry, hook, target in _met(world):
-        over = target.get("overridden_by") or []
-        if over and hook["type"] != "replace":
-            yield find(
-                "SP524",
-                hook_subject(entry, hook),
-                f"{told(entry, hook)}: {len(over)} subclass{'es' * (len(over) > 1)} with a method of that name ({names(over, 3)}): calls "
-                "on them miss the hook, unless they go through super()",
-                hint="hook the overriding methods too",
-                location=hook_place(hook),
-                level=Level.INFO,
-            )
-        kept = target.get("subclasses") or []
-        if kept and hook["type"] == "replace" and hook["hook"]["kind"] == "class":
-            yield find(
-                "SP525",
-                hook_subject(entry, hook),
-                f"{told(entry, hook)}: {len(kept)} subclass{'es' * (len(kept) > 1)} from before ({names(kept, 3)}) still derive from the "
-                "old class: isinstance() and issubclass() with the new one say False",
-                hint="hook the methods instead of the class",
-                location=hook_place(hook),
-            )
-
-
-def never_fires(world: World) -> Iterator[Finding]:
-    """SP526, SP530, SP531: applied, and yet nothing calls it, or not in every process."""
-    for entry, hook, target in _met(world):
-        subject, spot = hook_subject(entry, hook), hook_place(hook)
-        member = hook["target"].rpartition(".")[2]
-        if target.get("struct") and member in {"__init__", "__post_init__", "__new__"}:
-            message = (
-                f"{told(entry, hook)}: the class is a msgspec struct, built without calling {member}: the hook is applied and never runs"
-            )
-            hint = (
-                "hook ServerArgs.resolve_once, or ServerArgs.check_server_args"
-                if "ServerArgs" in hook["target"]
-                else "hook a method that is called"
-            )
-            yield find("SP531", subject, message, hint=hint, location=spot)
-            continue
-        known = standing.never_fires(world, hook)
-        if known is not None:
-            yield find(known.code, subject, f"{told(entry, hook)}: {known.words}", hint=known.hint, location=spot, level=known.level)
-
-
-RULES = (
-    unresolved,
-    async_target,
-    generator_target,
-    wrong_kind,
-    loses_api,
-    reexported,
-    class_type,
-    refused_type,
-    recursion,
-    stale_binding,
-    overridden,
-    never_fires,
-)
+RULES = (unresolved, async_target, generator_target, wrong_kind, loses_api, reexported, class_type, refused_type)

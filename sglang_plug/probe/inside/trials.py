@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import ModuleType
 
-    from .stage import Watcher
+    from .watcher import Watcher
 
 #: Loggers of the host that tell what it did with plugins.
 HOST_LOGGERS = (

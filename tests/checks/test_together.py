@@ -1,0 +1,268 @@
+"""Plugins among each other, and against the variables: small installations with one run of doctor each."""
+
+from __future__ import annotations
+
+import pytest
+
+from sglang_plug.checks.model import Level
+from sglang_plug.errors import SglangPlugError
+from tests.checks.conftest import by_name, run
+from tests.checks.galleries import API, AROUND, GIVES, TARGET, one, plat, registering
+from tests.plugins.install import (
+    DIFFUSION_PLATFORM,
+    DIFFUSION_PLATFORMS,
+    DIFFUSION_PLUGINS,
+    SERVE_BACKENDS,
+    SRT_PLATFORMS,
+    SRT_PLUGINS,
+    Site,
+    hook,
+    platform,
+)
+
+SOUND = one("TGT.f", AROUND, "AROUND").replace("TGT", "tgt")
+
+
+def told(report) -> dict[str, list]:
+    found: dict[str, list] = {}
+    for finding in report.findings:
+        if finding.level is not Level.INFO:
+            found.setdefault(finding.code, []).append(finding)
+    return found
+
+
+def row(report, name: str) -> dict:
+    return next(row for row in report.entry_points if row["name"] == name)
+
+
+@pytest.fixture
+def tgt(site: Site) -> Site:
+    site.write({"tgt.py": TARGET})
+    return site
+
+
+def test_nothing_installed_is_clean(doctor):
+    assert not told(doctor())
+
+
+def test_two_active_platforms(site, doctor):  # S3.2
+    platform(site, "pa", plat=plat().replace("MOD", "pa"))
+    platform(site, "pb", plat=plat().replace("MOD", "pb"))
+    found = told(doctor())["SP313"][0]
+    assert "'pa' (pa-dist)" in found.message
+    assert "'pb' (pb-dist)" in found.message
+    assert found.hint == "export SGLANG_PLATFORM=pa"
+
+
+def test_two_active_platforms_one_selected(site, doctor):  # S2.3: the other is not even imported
+    platform(site, "pa")
+    platform(site, "pb", "import os\nos._exit(9)\n")
+    report = doctor(env={"SGLANG_PLATFORM": "pa"})
+    assert not told(report)
+    assert row(report, "pb")["outcome"] == "skipped"
+
+
+def test_a_named_plugin_is_examined_though_it_is_not_selected(site, doctor):
+    platform(site, "pa")
+    platform(site, "pb", "import os\nos._exit(9)\n")
+    report = doctor("pb", env={"SGLANG_PLATFORM": "pa"})
+    assert set(told(report)) == {"SP303"}
+    assert row(report, "pa")["outcome"] == "skipped"
+
+
+def test_a_distribution_can_be_named(site, doctor):
+    platform(site, "pa", "import vendor_rt_missing\n")
+    hook(site, "import other_missing\n")
+    report = doctor("pa-dist")
+    assert {f.subject["name"] for f in report.findings if f.code == "SP301"} == {"pa"}
+
+
+def test_an_unknown_name_is_an_error(site, doctor):
+    platform(site, "pa")
+    with pytest.raises(SglangPlugError) as caught:
+        doctor("paa")
+    assert "pa" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(("selected", "level"), [(None, Level.INFO), ("pa", Level.ERROR)])
+def test_absent_hardware(site, doctor, selected, level):  # S3.1
+    platform(site, "pa", "def activate(): return None\n")
+    report = doctor(env={"SGLANG_PLATFORM": selected} if selected else {})
+    assert [f.level for f in report.findings if f.code == "SP309"] == [level]
+
+
+@pytest.mark.parametrize(("selected", "says"), [(None, "goes on with the platform 'base'"), ("pa", "startup fails")])
+def test_what_follows_depends_on_the_selection(site, doctor, selected, says):
+    platform(site, "pa", "import vendor_rt_missing\n")
+    found = told(doctor(env={"SGLANG_PLATFORM": selected} if selected else {}))["SP301"][0]
+    assert says in found.message
+    assert "vendor_rt_missing" in str(found.cause)
+    assert "pa/__init__.py:1" in str(found.cause)
+
+
+def test_diffusion_aborts_where_srt_goes_on(site, doctor):  # S4.3
+    platform(site, "da", 'def activate(): raise OSError("x")\n', group=DIFFUSION_PLATFORMS)
+    assert "diffusion aborts startup" in told(doctor())["SP302"][0].message
+
+
+def test_sglangs_own_masked_words_are_quoted(site, doctor):
+    platform(site, "pa", 'def activate():\n    return "pa.plat.Nope"\n')
+    found = told(doctor())["SP401"][0]
+    assert "cannot import name 'current_platform'" in found.message
+    assert "Nope" in str(found.cause)
+
+
+def test_unselected_vendors_hooks_are_left_alone(site, doctor):  # S3.3
+    platform(site, "pa")
+    site.add(
+        "pb-dist",
+        {SRT_PLATFORMS: {"pb": "pb:activate"}, SRT_PLUGINS: {"pb_hooks": "pb_hooks:register"}},
+        {"pb.py": "def activate(): return None\n", "pb_hooks.py": "import os\nos._exit(9)\n"},
+    )
+    report = doctor(env={"SGLANG_PLATFORM": "pa"})
+    assert not told(report)
+    assert row(report, "pb_hooks")["outcome"] == "skipped"
+
+
+def test_inactive_vendors_hooks_run_without_a_selection(tgt, doctor):
+    platform(tgt, "pa")
+    tgt.add(
+        "pb-dist",
+        {SRT_PLATFORMS: {"pb": "pb:activate"}, SRT_PLUGINS: {"pb_hooks": "pb_hooks:register"}},
+        {"pb.py": "def activate(): return None\n", "pb_hooks.py": SOUND},
+    )
+    found = told(doctor())
+    assert set(found) == {"SP602"}
+    assert found["SP602"][0].hint == "export SGLANG_PLATFORM=pa"
+
+
+def test_hooks_of_the_active_platforms_package_are_sound(tgt, doctor):
+    files = {"pa/__init__.py": GIVES.replace("MOD", "pa"), "pa/plat.py": plat(), "pa_hooks.py": SOUND}
+    tgt.add("pa-dist", {SRT_PLATFORMS: {"pa": "pa:activate"}, SRT_PLUGINS: {"pa_hooks": "pa_hooks:register"}}, files)
+    assert not told(doctor())
+    assert not told(doctor(env={"SGLANG_PLATFORM": "pa"}))
+
+
+def test_two_platform_names_lose_their_own_hooks(tgt, doctor):
+    files = {"va/__init__.py": GIVES.replace("MOD", "va") + "def other(): return None\n", "va/plat.py": plat(), "va_hooks.py": SOUND}
+    tgt.add("vend", {SRT_PLATFORMS: {"va": "va:activate", "vb": "va:other"}, SRT_PLUGINS: {"va_hooks": "va_hooks:register"}}, files)
+    found = told(doctor(env={"SGLANG_PLATFORM": "va"}))
+    assert "va_hooks" in found["SP601"][0].message
+    assert "SP601" not in told(doctor())
+
+
+def test_allowlist_drops_hooks_of_the_selected_package(tgt, doctor):
+    files = {"pa/__init__.py": GIVES.replace("MOD", "pa"), "pa/plat.py": plat(), "pa_hooks.py": SOUND}
+    tgt.add("pa-dist", {SRT_PLATFORMS: {"pa": "pa:activate"}, SRT_PLUGINS: {"pa_hooks": "pa_hooks:register"}}, files)
+    hook(tgt, one("tgt.g", AROUND, "AROUND"), "other")
+    assert "pa_hooks" in told(doctor(env={"SGLANG_PLATFORM": "pa", "SGLANG_PLUGINS": "other"}))["SP106"][0].message
+
+
+def test_two_replacements(tgt, doctor):
+    for name in ("h1", "h2"):
+        hook(tgt, one("tgt.f", "lambda x: 1", "REPLACE"), name)
+    found = told(doctor())["SP519"][0]
+    assert "h1" in found.message
+    assert "h2" in found.message
+
+
+def test_two_wrappers_are_a_note(tgt, doctor):
+    for name in ("h1", "h2"):
+        hook(tgt, one("tgt.f", AROUND, "AROUND"), name)
+    report = doctor()
+    assert not told(report)
+    assert "SP520" in {f.code for f in report.findings}
+
+
+def test_method_replacement_over_a_class_replacement(tgt, doctor):
+    hook(tgt, registering("class New:", "    def run(self): return 1", 'HookRegistry.register("tgt.Alone", New, HookType.REPLACE)'), "h1")
+    hook(tgt, one("tgt.Alone.run", "lambda self: 2", "REPLACE"), "h2")
+    assert "SP521" in told(doctor())
+
+
+def test_what_a_plugin_breaks_for_the_next(site, doctor):
+    hook(site, "import os\ndef register(): os.environ['A_B'] = '1'\n", "a_first")
+    hook(site, "import os\ndef register():\n    if os.environ.get('A_B'): raise RuntimeError('already set')\n", "z_last")
+    found = by_name(doctor())["z_last"]
+    assert "works alone" in next(f for f in found if f.code == "SP302").message
+
+
+def test_the_crash_of_a_target_is_pinned_to_its_plugin(tgt, doctor):
+    tgt.write({"deadly.py": "import os\nos._exit(5)\n"})
+    hook(tgt, one("deadly.f", AROUND, "AROUND"), "bad")
+    hook(tgt, SOUND, "good")
+    report = doctor()
+    assert row(report, "good")["hooks"]["applied"] == 1
+    assert {f.subject["name"] for f in report.findings if f.level is Level.ERROR} == {"bad"}
+
+
+def test_diffusion_selects_the_package_whose_hooks_run(tgt, doctor):  # S4.4
+    api = "from sglang.multimodal_gen.runtime.platforms.plugins import HookRegistry, HookType\n"
+    for name in ("da", "db"):
+        files = {
+            f"{name}/__init__.py": f"def activate(): return {name + '.plat.Plat' if name == 'da' else None!r}\n",
+            f"{name}/plat.py": DIFFUSION_PLATFORM,
+        }
+        if name == "da":
+            files["da/__init__.py"] = 'def activate(): return "da.plat.Plat"\n'
+        files[f"{name}_hooks.py"] = one("tgt.f", AROUND, "AROUND", api=api)
+        tgt.add(
+            f"{name}-dist",
+            {DIFFUSION_PLATFORMS: {name: f"{name}:activate"}, DIFFUSION_PLUGINS: {f"{name}_hooks": f"{name}_hooks:register"}},
+            files,
+        )
+    report = doctor(runtimes=("diffusion",))
+    assert not told(report)
+    assert row(report, "da_hooks")["hooks"] == {"registered": 1, "applied": 1}
+    assert row(report, "db_hooks")["outcome"] == "skipped"
+
+
+def test_a_required_hook_that_fails_aborts_diffusion(tgt, doctor):  # S5
+    api = "from sglang.multimodal_gen.runtime.platforms.plugins import HookRegistry, HookType\n"
+    files = {
+        "da/__init__.py": 'def activate(): return "da.plat.Plat"\n',
+        "da/plat.py": DIFFUSION_PLATFORM,
+        "da_hooks.py": one("tgt.nope", AROUND, "AROUND", api=api),
+    }
+    tgt.add("da-dist", {DIFFUSION_PLATFORMS: {"da": "da:activate"}, DIFFUSION_PLUGINS: {"da_hooks": "da_hooks:register"}}, files)
+    found = told(doctor(runtimes=("diffusion",)))
+    assert "aborts startup" in found["SP501"][0].message
+    assert "SP604" in found
+
+
+def test_serve_backends(site, doctor):
+    site.add("b-dist", {SERVE_BACKENDS: {"broken": "bb:factory"}}, {"bb.py": "import missing_thing\n"})
+    site.add("c-dist", {SERVE_BACKENDS: {"c": "cc:factory"}}, {"cc.py": "def factory(need): pass\n"})
+    found = by_name(doctor())
+    assert "SP301" in {f.code for f in found["broken"]}
+    assert "SP307" in {f.code for f in found["c"]}
+
+
+def test_hooks_can_be_registered_at_import(tgt, doctor):
+    hook(tgt, API + '@plugin_hook("tgt.f", type=HookType.AROUND)\ndef h(original, x): return original(x)\ndef register(): pass\n')
+    report = doctor()
+    assert not told(report)
+    assert "SP527" in {f.code for f in report.findings}
+
+
+def test_a_broken_platform_does_not_hide_hooks(tgt, doctor):
+    platform(tgt, "pa", "import os\ndef activate(): os._exit(7)\n")
+    hook(tgt, one("tgt.missing", AROUND, "AROUND"))
+    found = told(doctor())
+    assert {"SP303", "SP501"} <= set(found)
+    assert "7" in found["SP303"][0].message
+
+
+def test_many_plugins_side_by_side(tgt, doctor):
+    for number in range(12):
+        hook(tgt, one("tgt.f", AROUND, "AROUND") if number % 2 else "import os\ndef register(): os._exit(3)\n", f"h{number}")
+    report = doctor()
+    assert [row(report, f"h{n}")["outcome"] for n in range(12)] == ["failed", "ok"] * 6
+
+
+def test_sound_platform_and_hook(tgt, doctor, tmp_path):
+    platform(tgt)
+    hook(tgt, SOUND)
+    report = run(tgt, tmp_path / "cwd")
+    assert not told(report)
+    assert report.summary["examined"] == 2
