@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ HOOKS = {
 
 def check(name: str, files: Mapping[str, str]) -> None:
     text = "".join(f"===== {path}\n{content}" for path, content in files.items())
+    text = re.sub(r"called from \d+ places?", "called from N places", text)  # counted anew with every catalogue
     place = SNAPSHOTS / f"{name}.txt"
     if os.environ.get("UPDATE_SNAPSHOTS"):
         place.parent.mkdir(exist_ok=True)

@@ -127,6 +127,14 @@ def test_a_worker_takes_variables(chip: None, spawned_worker: Callable[..., Any]
     assert spawned_worker(answer, "hi", platform="chip", env={"SGLANG_PLUGINS": "none"})[3] == "x"
 
 
+def test_two_platforms_need_a_selector(fake_install: FakeInstalls, spawned_worker: Callable[..., Any]) -> None:
+    """The guide's example."""
+    for name in ("one", "two"):
+        fake_install(name, {"sglang.srt.platforms": {name: f"{name}:activate"}}, {f"{name}.py": "def activate(): return 'x.Y'"})
+    with pytest.raises(WorkerFailed, match="Set SGLANG_PLATFORM"):
+        spawned_worker(print)
+
+
 def test_a_failing_worker_tells_its_own_traceback(spawned_worker: Callable[..., Any]) -> None:
     with pytest.raises(WorkerFailed, match=r"(?s)in fail.*KeyError: 'in the worker'"):
         spawned_worker(fail)
