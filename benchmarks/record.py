@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sglang_plug.launch.recorder import Counters, counted
+from sglang_plug.launch.recorder.counters import Counters, counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,37 +1,19 @@
-"""Records of hooks: a temporary distribution that makes one launch write them, and the reading of what it wrote.
-
-Nothing is installed: the distribution is a folder on the PYTHONPATH of that launch alone, and an allowlist is extended for it.
-"""
+"""What the recorder wrote about one launch: read, judged, and turned into a trace. Changes no file."""
 
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sglang_plug import __version__
-from sglang_plug.core import environ
 from sglang_plug.errors import LaunchError
-from sglang_plug.launch import recorder
-from sglang_plug.probe.environment import variables_for
+from sglang_plug.launch.recorder import counters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sglang_plug.launch.plan import Plan
-
-PLUGIN = "sglang_plug_recorder"
 LAUNCH = "launch.json"
-_ENTRY_POINTS = f"""\
-[sglang.srt.plugins]
-{PLUGIN} = {PLUGIN}:srt
-
-[sglang.multimodal_gen.plugins]
-{PLUGIN} = {PLUGIN}:diffusion
-"""
 
 
 @dataclass(frozen=True)
@@ -112,77 +94,6 @@ class Recording:
     damaged: tuple[tuple[str, str], ...] = ()
 
 
-# -- writing -----------------------------------------------------------------------------------------------------------------------
-
-
-def prepare(plan: Plan, folder: Path | None) -> tuple[Plan, Path, Path]:
-    """Return the plan with the recorder on its path, the temporary folder to remove afterwards, and where the records go.
-
-    Args:
-        plan: the launch.
-        folder: where the user wants the records, calls counted; None keeps them in the temporary folder, without counting.
-
-    Raises:
-        LaunchError: the folder cannot be written, or holds the records of another launch.
-    """
-    records = None if folder is None else _claim(folder.absolute())
-    temporary = Path(tempfile.mkdtemp(prefix="sglang-plug-"))
-    site = temporary / "site"
-    info = site / f"{PLUGIN}-{__version__}.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {PLUGIN}\nVersion: {__version__}\n", encoding="utf-8")
-    (info / "entry_points.txt").write_text(_ENTRY_POINTS, encoding="utf-8")
-    shutil.copy(recorder.__file__, site / f"{PLUGIN}.py")
-    if records is None:
-        records = temporary / "records"
-        records.mkdir()
-    environment = plan.environment
-    changes = {
-        recorder.FOLDER: str(records),
-        recorder.COUNTING: "0" if folder is None else "1",
-        "PYTHONPATH": ":".join(filter(None, [str(site), environment.env.get("PYTHONPATH", "")])),
-        **_allowing(environment.env.get),
-    }
-    return replace(plan, environment=environment.with_variables(changes)), temporary, records
-
-
-def _allowing(get: Any) -> dict[str, str | None]:
-    """Return the variables that add the recorder to an allowlist; none where there is no allowlist."""
-    listed = get(environ.PLUGINS.replace("SGLANG_", "SGL_", 1)) or get(environ.PLUGINS)
-    return variables_for(plugins=f"{listed},{PLUGIN}") if listed else {}
-
-
-def _claim(folder: Path) -> Path:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / LAUNCH).touch(exist_ok=False)
-    except FileExistsError as exc:
-        raise LaunchError(
-            "the folder holds the records of another launch" if (folder / LAUNCH).exists() else "not a folder",
-            subject=f"--record {folder}",
-            hint=f"name another folder, or remove this one: rm -r {folder}",
-        ) from exc
-    except OSError as exc:
-        raise LaunchError(
-            "the records cannot be written", subject=f"--record {folder}", cause=str(exc), hint="name a folder that can be written"
-        ) from exc
-    return folder
-
-
-def write_launch(folder: Path, facts: dict[str, Any]) -> None:
-    """Write the facts of the launch beside its records.
-
-    Raises:
-        OSError: they cannot be written.
-    """
-    beside = folder / (LAUNCH + ".new")
-    beside.write_text(json.dumps({"schema": 1, **facts}, indent=1), encoding="utf-8")
-    beside.replace(folder / LAUNCH)
-
-
-# -- reading -----------------------------------------------------------------------------------------------------------------------
-
-
 def read(folder: Path) -> Recording:
     """Read what a launch wrote; files that cannot be read are told, not skipped in silence.
 
@@ -250,28 +161,25 @@ def _hook(entry: dict[str, Any], folder: Path) -> HookRecord:
 def _with_counts(record: HookRecord, path: Path, word: int) -> HookRecord:
     with path.open("rb") as file:
         file.seek(word * 8)
-        words = memoryview(file.read(recorder.BLOCK * 8)).cast("Q")
-    if len(words) < recorder.BLOCK:
+        words = memoryview(file.read(counters.BLOCK * 8)).cast("Q")
+    if len(words) < counters.BLOCK:
         raise ValueError(f"{path.name} is shorter than its record says")
-    kept = min(words[recorder.DONE], recorder.EVENTS)
-    step = recorder.EVENT_WORDS
-    events = [tuple(words[recorder.RING + i * step : recorder.RING + i * step + step]) for i in range(kept)]
+    kept = min(words[counters.DONE], counters.EVENTS)
+    step = counters.EVENT_WORDS
+    events = [tuple(words[counters.RING + i * step : counters.RING + i * step + step]) for i in range(kept)]
     return replace(
         record,
         counted=True,
-        count=words[recorder.COUNT],
-        done=words[recorder.DONE],
-        raised=words[recorder.RAISED],
-        own=words[recorder.OWN],
-        spent=words[recorder.SPENT],
-        longest=words[recorder.LONGEST],
-        first=words[recorder.FIRST],
-        last=words[recorder.LAST],
+        count=words[counters.COUNT],
+        done=words[counters.DONE],
+        raised=words[counters.RAISED],
+        own=words[counters.OWN],
+        spent=words[counters.SPENT],
+        longest=words[counters.LONGEST],
+        first=words[counters.FIRST],
+        last=words[counters.LAST],
         events=tuple(sorted((b, n, t) for b, n, t in events)),
     )
-
-
-# -- judging -----------------------------------------------------------------------------------------------------------------------
 
 
 def identity(hook: HookRecord) -> tuple[str, str, str]:

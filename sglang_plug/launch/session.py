@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
-from sglang_plug.launch import recording, supervise, tree
+from sglang_plug.launch import distribution, supervise, tree
 from sglang_plug.launch.guard import Audience as GuardAudience
 from sglang_plug.launch.guard import Guard
 from sglang_plug.launch.supervise import Outcome, Wishes
@@ -51,7 +51,7 @@ def run(flight: Preflight, audience: Audience, options: Options, *, out: IO[byte
     """
     if not options.guarded and options.record is None:
         return supervise.run(flight.plan, audience, out=out, err=err, wishes=Wishes(ready_limit=options.ready_limit))
-    plan, temporary, records = recording.prepare(flight.plan, options.record)
+    plan, temporary, records = distribution.prepare(flight.plan, options.record)
     guard = Guard(records, flight, options.allowed, audience)
     keeper = _Keeper(plan, records, audience) if options.record is not None else None
     wishes = Wishes(
@@ -83,6 +83,6 @@ class _Keeper:
             "processes": [{"pid": p.pid, "parent": p.parent, "title": p.title} for p in processes],
         }
         try:
-            recording.write_launch(self.folder, facts)
+            distribution.write_launch(self.folder, facts)
         except OSError as exc:
             self.audience.say(f"the facts of the launch cannot be written: {exc}. The engine goes on.", "yellow")

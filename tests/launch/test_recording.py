@@ -14,9 +14,10 @@ import pytest
 
 from sglang_plug import standin
 from sglang_plug.errors import LaunchError
-from sglang_plug.launch import recorder, recording
+from sglang_plug.launch import distribution, recording
 from sglang_plug.launch.arguments import EngineArguments
 from sglang_plug.launch.plan import Plan
+from sglang_plug.launch.recorder import counters
 from sglang_plug.probe.environment import Environment
 from tests.plugins.install import SRT_PLUGINS, Site
 
@@ -83,7 +84,7 @@ def run(plan: Plan, code: str, **options) -> subprocess.CompletedProcess[str]:
 
 
 def record(site: Site, folder: Path, code: str) -> tuple[recording.Recording, subprocess.CompletedProcess[str]]:
-    plan, _, records = recording.prepare(plan_of(site), folder)
+    plan, _, records = distribution.prepare(plan_of(site), folder)
     done = run(plan, LOAD + code)
     return recording.read(records), done
 
@@ -135,7 +136,7 @@ def test_a_plugin_that_fails_is_told(site, tmp_path):
 
 
 def test_counts_survive_a_kill_and_calls_that_never_return(site, tmp_path):
-    plan, _, records = recording.prepare(plan_of(site), tmp_path / "records")
+    plan, _, records = distribution.prepare(plan_of(site), tmp_path / "records")
     code = LOAD + "import target\ntarget.work(1)\ntarget.forever()"
     with subprocess.Popen([sys.executable, "-c", code], env=dict(plan.environment.env), cwd=site.root, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -148,27 +149,27 @@ def test_counts_survive_a_kill_and_calls_that_never_return(site, tmp_path):
 
 @pytest.mark.parametrize(("name", "value"), [("SGLANG_PLUGINS", "my_hooks"), ("SGL_PLUGINS", "my_hooks"), ("SGLANG_PLUGINS", ",")])
 def test_an_allowlist_is_extended(site, tmp_path, name, value):
-    plan, _, records = recording.prepare(plan_of(site, **{name: value}), tmp_path / "records")
+    plan, _, records = distribution.prepare(plan_of(site, **{name: value}), tmp_path / "records")
     done = run(plan, LOAD)
     (process,) = recording.read(records).processes
     assert bool(process.hooks) is (value != ","), done.stderr  # an empty allowlist stays empty but for the recorder
 
 
 def test_without_an_allowlist_none_is_made(site, tmp_path):
-    plan, _, _ = recording.prepare(plan_of(site), tmp_path / "records")
+    plan, _, _ = distribution.prepare(plan_of(site), tmp_path / "records")
     assert "SGLANG_PLUGINS" not in plan.environment.env
 
 
 def test_only_this_launch_loads_the_recorder(site, tmp_path):
     plan = plan_of(site)
-    recording.prepare(plan, tmp_path / "records")
+    distribution.prepare(plan, tmp_path / "records")
     code = "import importlib.metadata as m; print([e.name for e in m.entry_points(group='sglang.srt.plugins')])"
     assert run(plan, code).stdout == "['my_hooks']\n"
 
 
 def test_a_full_disk_ends_the_recording_not_the_process(site, tmp_path):
-    plan, _, records = recording.prepare(plan_of(site), tmp_path / "records")
-    limit = recorder.BLOCK * 8  # of a file's size: less than the counters need
+    plan, _, records = distribution.prepare(plan_of(site), tmp_path / "records")
+    limit = counters.BLOCK * 8  # of a file's size: less than the counters need
 
     def poor() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
@@ -183,15 +184,15 @@ def test_a_full_disk_ends_the_recording_not_the_process(site, tmp_path):
 
 
 def test_a_folder_of_another_launch_is_refused(site, tmp_path):
-    recording.prepare(plan_of(site), tmp_path / "records")
+    distribution.prepare(plan_of(site), tmp_path / "records")
     with pytest.raises(LaunchError, match="another launch"):
-        recording.prepare(plan_of(site), tmp_path / "records")
+        distribution.prepare(plan_of(site), tmp_path / "records")
 
 
 def test_a_folder_that_cannot_be_made(site, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(LaunchError) as caught:
-        recording.prepare(plan_of(site), tmp_path / "file" / "records")
+        distribution.prepare(plan_of(site), tmp_path / "file" / "records")
     assert caught.value.subject is not None
     assert "file/records" in caught.value.subject
 
@@ -212,7 +213,7 @@ def test_damaged_records_are_told(site, tmp_path):
 
 
 def test_without_counting_the_hooks_are_left_alone(site):
-    plan, temporary, records = recording.prepare(plan_of(site), None)
+    plan, temporary, records = distribution.prepare(plan_of(site), None)
     done = run(plan, LOAD + "import target; print(target.work.__wrapped__.__wrapped__ is not None)")
     assert records.is_relative_to(temporary)
     hooks = {(h.target, h.type): h for h in recording.read_processes(records)[0][0].hooks}
@@ -222,20 +223,20 @@ def test_without_counting_the_hooks_are_left_alone(site):
 
 
 def test_the_trace_holds_the_last_calls(site, tmp_path):
-    calls = recorder.EVENTS + 10
+    calls = counters.EVENTS + 10
     found, _ = record(site, tmp_path / "records", f"import target\ntarget.work.__wrapped__\n[target.never() for _ in range({calls})]")
     hook = hooks_of(found)["target.never", "before"]
-    assert (hook.count, len(hook.events)) == (calls, recorder.EVENTS)
+    assert (hook.count, len(hook.events)) == (calls, counters.EVENTS)
     assert [begin for begin, _, _ in hook.events] == sorted(begin for begin, _, _ in hook.events)
     trace = json.loads(json.dumps(recording.chrome_trace(found)))
     calls_in_trace = [event for event in trace["traceEvents"] if event["ph"] == "X"]
-    assert len(calls_in_trace) == recorder.EVENTS
+    assert len(calls_in_trace) == counters.EVENTS
     assert {"name", "ts", "dur", "pid", "tid", "cat"} <= calls_in_trace[0].keys()
     assert calls_in_trace[0]["name"] == "target.never"
 
 
 def test_many_hooks_take_more_files(site, tmp_path):
-    count = recorder.BLOCKS_A_FILE + 3
+    count = counters.BLOCKS_A_FILE + 3
     hooks = "\n".join(f"    HookRegistry.register('many.f{i}', lambda *a: None, HookType.BEFORE)" for i in range(count))
     body = f"from sglang.srt.plugins.hook_registry import HookRegistry, HookType\ndef register():\n{hooks}\n"
     (site.root / "my_hooks.py").write_text(body)

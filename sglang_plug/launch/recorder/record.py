@@ -1,0 +1,121 @@
+"""One runtime's hooks in this process, observed and written down. Standard library and Python 3.10 only."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import json
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from .counters import Counters, clock, counted
+from .host import REGISTRIES, platform, rows, standin_registry, who
+
+if TYPE_CHECKING:
+    from .failures import Ear
+
+
+class Record:
+    """What one runtime's hooks do in this process, and where that is written."""
+
+    def __init__(self, runtime: str, folder: str, ear: Ear, *, counting: bool) -> None:
+        self.runtime, self.folder, self.counting, self._ear = runtime, folder, counting, ear
+        self.role, self.rank = who()
+        self.registry = importlib.import_module(REGISTRIES[runtime]).HookRegistry
+        self.hooks: list[dict[str, Any]] = []
+        self.stem = f"{self.role.replace(' ', '-')}-{os.getpid()}-{runtime}"
+        self._counters: Counters | None = None
+        self._broken = False
+
+    def stand_before_application(self) -> None:
+        """Have every application of hooks counted and written down. The registry's own method does the work."""
+        standin = standin_registry(self.runtime)
+        owner, name = (self.registry, "apply_hooks") if standin is None else (standin, "apply")
+        apply = getattr(owner, name)
+
+        @functools.wraps(apply)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            self.prepare()
+            try:
+                return apply(*args, **kwargs)
+            finally:
+                self.conclude()
+
+        setattr(owner, name, watched if standin is not None else staticmethod(watched))
+
+    def prepare(self) -> None:
+        """Take the rows of all registered hooks down, and put a counter around each function."""
+        known = {entry["id"] for entry in self.hooks}
+        for target, kind, hook, source, replace in rows(self.registry, self.runtime):
+            if id(hook) in known or getattr(hook, "__sglang_plug_counter__", False):
+                continue
+            entry = {
+                "id": id(hook),
+                "target": target,
+                "type": kind,
+                "hook": f"{getattr(hook, '__module__', '?')}.{getattr(hook, '__qualname__', repr(hook))}",
+                "plugin": getattr(source, "plugin_name", None),
+                "dist": getattr(source, "dist_name", None),
+                "is_class": isinstance(hook, type),
+                "counter": None,
+            }
+            self.hooks.append(entry)
+            if self.counting and not isinstance(hook, type):
+                slot = self._slot()
+                if slot is not None:
+                    entry["counter"] = slot[1]
+                    replace(counted(hook, kind, slot[0]))
+
+    def conclude(self) -> None:
+        """Write the record: what is applied by now, what failed and why."""
+        standin = standin_registry(self.runtime)
+        patched = set(self.registry._patched if standin is None else standin.patched)
+        for entry in self.hooks:
+            target = entry["target"]
+            entry["applied"] = target in patched or target.replace(":", ".", 1) in patched
+            entry["failure"] = (
+                None if entry["applied"] else self._ear.targets.get(target) or self._ear.targets.get(target.replace(":", ".", 1))
+            )
+        self._write()
+
+    def _slot(self) -> tuple[Any, dict[str, Any]] | None:
+        if self._broken:
+            return None
+        try:
+            self._counters = self._counters or Counters(os.path.join(self.folder, self.stem))
+            return self._counters.block()
+        except OSError as exc:
+            self._give_up(exc)
+            return None
+
+    def _write(self) -> None:
+        if self._broken:
+            return
+        facts = {
+            "schema": 1,
+            "runtime": self.runtime,
+            "role": self.role,
+            "rank": self.rank,
+            "pid": os.getpid(),
+            "parent": os.getppid(),
+            "argv": sys.argv,
+            "sglang": getattr(sys.modules.get("sglang"), "__version__", None),
+            "platform": platform(self.runtime),
+            "clock": clock(),
+            "time": time.time(),
+            "plugins_failed": list(self._ear.plugins[self.runtime].values()),
+            "hooks": [{key: value for key, value in entry.items() if key != "id"} for entry in self.hooks],
+        }
+        path = os.path.join(self.folder, self.stem + ".json")
+        try:
+            with open(path + ".new", "w", encoding="utf-8") as file:
+                json.dump(facts, file, default=repr)
+            os.replace(path + ".new", path)
+        except OSError as exc:
+            self._give_up(exc)
+
+    def _give_up(self, exc: OSError) -> None:
+        self._broken = True
+        sys.stderr.write(f"sglang-plug: recording ends in this process ({self.role}, pid {os.getpid()}): {exc}. The engine goes on.\n")
