@@ -122,15 +122,19 @@ class Inquiry:
         """Run the host in a child: `import sglang` first, then the platforms, then the plugins; return its facts.
 
         The real SGLang where it is installed, else the stand-in.
+
+        Args:
+            rules: of the runtime.
+            plugins: the hook plugins that the host is expected to run.
         """
-        key = f"{rules.runtime} {len(plugins)}"
+        key = "\n".join([rules.runtime, *map(candidate_id, plugins)])
         if key not in self._rehearsals:
             runtime = rules.runtime
             request = {
                 "op": "host",
                 "runtimes": [runtime],
-                "platforms": {runtime: self._rows(self.candidates(rules.platform_group), rules)},
-                "plugins": {runtime: self._rows(plugins, rules)},
+                "platforms": {runtime: [_row(candidate) for candidate in self._asked(rules)]},
+                "plugins": {runtime: [_row(candidate) for candidate in plugins]},
                 "backends": [],
                 "import_timeout": self.limits.import_timeout,
                 "memory": self.limits.memory,
@@ -146,14 +150,15 @@ class Inquiry:
             self._rehearsals[key] = facts if facts is not None else {**empty, "ended": ended, "output": (reply.value or {}).get("output")}
         return self._rehearsals[key]
 
-    def _rows(self, candidates: tuple[Candidate, ...], rules: Policy) -> list[dict[str, Any]]:
-        selected = self.settings.selector(rules.selector)
-        rows = []
-        for candidate in candidates:
-            host = candidate.name == (selected.strip() if rules.trims_selector else selected) if selected else True
-            row = {"id": candidate_id(candidate), "name": candidate.name, "value": candidate.value, "dist": candidate.dist, "host": host}
-            rows += [row] if host else []
-        return rows
+    def _asked(self, rules: Policy) -> list[Candidate]:
+        """The platform plugins that the host would import."""
+        candidates = self.candidates(rules.platform_group)
+        selected = self.settings.selector(rules.selector) or ""
+        selected = selected.strip() if rules.trims_selector else selected
+        if selected:
+            return [candidate for candidate in candidates if candidate.name == selected and selected.lower() not in rules.aliases]
+        allowed = self.settings.plugins if rules.allowlist_filters_platforms else None
+        return [candidate for candidate in candidates if allowed is None or candidate.name in allowed]
 
     def detect(self, rules: Policy, name: str) -> Detection:
         """Tell whether a built-in's hardware is there; torch is imported only where nothing cheaper can tell."""
@@ -233,6 +238,10 @@ class Inquiry:
         if failure is not None:
             resolution = replace(resolution, outcome="error", error=failure)
         return resolution, found
+
+
+def _row(candidate: Candidate) -> dict[str, Any]:
+    return {"id": candidate_id(candidate), "name": candidate.name, "value": candidate.value, "dist": candidate.dist, "host": True}
 
 
 def candidate_id(candidate: Candidate) -> str:

@@ -21,8 +21,7 @@ def verify(inquiry: Inquiry, decisions: Mapping[str, Decision]) -> dict[str, Dec
 
 def _verify_one(inquiry: Inquiry, decision: Decision) -> Decision:
     rules = decision.policy
-    plugins = inquiry.candidates(rules.hook_group) if rules.hook_group else ()
-    facts = inquiry.rehearse(rules, plugins)
+    facts = inquiry.rehearse(rules, tuple(choice.candidate for choice in decision.choices if choice.verdict == "load"))
     host = summarise(facts, rules.runtime, real=inquiry.has_sglang)
     step, failure = compare(decision.resolution, host)
     steps = (*decision.resolution.steps, step, *_plugin_steps(decision, host))

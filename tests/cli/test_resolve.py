@@ -162,6 +162,19 @@ def test_verify_runs_the_host_and_takes_its_word(tool: Callable[..., Answer], si
     assert (srt["host"]["engine"], srt["host"]["class"], srt["host"]["executed"]) == ("standin", "pa.plat.Plat", ["hk"])
 
 
+def test_verify_runs_the_plugins_that_the_host_runs_and_no_others(tool: Callable[..., Answer], site: Site) -> None:
+    install.platform(site)
+    install.platform(site, "pb", "import os\nos._exit(9)\n")
+    install.hook(site, "def register(): pass\n")
+    install.hook(site, "import os\nos._exit(9)\n", "other")
+    for variables in ({"SGLANG_PLATFORM": "pa", "SGLANG_PLUGINS": "hk"}, {"SGLANG_PLUGINS": "pa,hk"}):
+        answer = tool("resolve", "--runtime", "srt", "--verify", "--format", "json", **variables)
+        srt = answer.document["runtimes"]["srt"]
+        assert (srt["name"], srt["error"]) == ("pa", None)
+        assert srt["host"]["executed"] == ["hk"]
+        assert [step["verdict"] for step in srt["steps"] if step["rule"] == "verify"] == ["agrees", "agrees"]
+
+
 def test_verify_finds_what_only_loading_the_class_shows(tool: Callable[..., Answer], site: Site) -> None:
     bad = DIFFUSION_PLATFORM.replace("_enum = PlatformEnum.OOT", "pass")
     install.platform(site, "da", plat=bad, group=DIFFUSION_PLATFORMS)
