@@ -101,10 +101,14 @@ def _signature(hook: Registration, node: ast.FunctionDef | ast.AsyncFunctionDef 
         first = "the result" if hook.type == "AFTER" else "the original"
         yield _say(hook, "SP513", f"{_name(node)} takes no parameter for {first}, which an {hook.type} hook gets first", node)
         return
-    gap = call_gap(expected, _same_names(expected, actual))
+    placed = _same_names(expected, actual)
+    gap = call_gap(expected, placed)
     if gap is not None:
         lead = {"AFTER": "result, ", "AROUND": "original, "}.get(hook.type or "", "")
-        message = f"{_name(node)} {gap.words}"
+        words = gap.words
+        for as_target, own in zip(placed, actual, strict=True):
+            words = words.replace(f"'{as_target['name']}', which", f"'{own['name']}', which")  # what the hook needs bears its own name
+        message = f"{_name(node)} {words}"
         cause = f"{symbol.origin} is called as {symbol.signature}"
         hint = f"write it as {_name(node)}({lead}*args, **kwargs), or take what the target takes"
         yield _say(hook, "SP513", message, node, cause=cause, hint=hint, level=Level.ERROR if gap.certain else Level.WARNING)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from packaging.version import Version
 
 from sglang_plug.checks.model import Level
-from sglang_plug.checks.signatures import Gap, call_gap
+from sglang_plug.checks.signatures import call_gap
 from sglang_plug.checks.source.found import found
 from sglang_plug.checks.source.guards import reached
 from sglang_plug.contract import catalogue
@@ -308,7 +308,7 @@ def _method(cls: PlatformClass, known: PlatformMember, title: str, member: Membe
     gap = _gap(known, node)
     if gap is not None and known.called:
         message = f"{title} {gap.words}"
-        level = Level.ERROR if gap.certain else Level.INFO if gap.words.startswith("requires") else Level.WARNING
+        level = Level.ERROR if gap.certain else Level.INFO if "may leave out" in gap.words else Level.WARNING
         yield _say(cls, "SP410", title, message, at=member, cause=f"SGLang calls it as {known.name}{known.signature}", level=level,
                    hint=f"write it as def {known.name}{known.signature}")  # fmt: skip
     elif not known.called and not known.name.startswith("_"):
@@ -343,12 +343,7 @@ def _gap(known: PlatformMember, node: Function) -> Any:
         {**p, "name": placed[i]} if i < len(placed) and p["kind"] == "positional" and placed[i] not in names else p
         for i, p in enumerate(actual)
     ]
-    required = {p["name"] for p in expected if not p["required"]}
-    stricter = [p["name"] for p in renamed if p["required"] and p["name"] in required]
-    gap = call_gap(expected, renamed)
-    if gap is None and stricter:
-        return Gap(f"requires {', '.join(map(repr, stricter))}, which SGLang may leave out", False)
-    return gap
+    return call_gap(expected, renamed)
 
 
 def _shadowed(cls: PlatformClass, contract: PlatformContract, release: Release) -> Iterator[Finding]:
