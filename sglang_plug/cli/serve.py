@@ -66,6 +66,14 @@ def serve(
     allow: Annotated[
         list[str] | None, typer.Option(help="Start in spite of this finding. Repeatable.", metavar="CODE", rich_help_panel="Preflight")
     ] = None,
+    expect_fingerprint: Annotated[
+        str | None,
+        typer.Option(
+            help="Refuse when SGLang, plugins or variables differ from the node that printed this.",
+            metavar="HASH",
+            rich_help_panel="Preflight",
+        ),
+    ] = None,
     record: Annotated[
         Path | None,
         typer.Option(help="Write down which hooks fire, for `sglang-plug hooks DIR`.", metavar="DIR", rich_help_panel="Launch"),
@@ -99,7 +107,7 @@ def serve(
     from sglang_plug.launch.session import Options
     from sglang_plug.probe.environment import Environment
 
-    request = Request(Environment.here(python), tuple(context.args), engine.value, runtime.value, platform, plugins)
+    request = Request(Environment.here(python), tuple(context.args), engine.value, runtime.value, platform, plugins, expect_fingerprint)
     if print_command:
         _print(preflight.skip(request), output_format)
         return

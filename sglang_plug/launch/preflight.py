@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked for; see `plan.make` for the fields."""
+    """What the user asked for; see `plan.make` for the fields. `fingerprint` is what this node must have, among several."""
 
     environment: Environment
     tokens: tuple[str, ...] = ()
@@ -33,6 +35,7 @@ class Request:
     runtime: str = "auto"
     platform: str | None = None
     plugins: str | None = None
+    fingerprint: str | None = None
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ def examine(request: Request) -> Preflight:
     found = survey(request.environment.with_variables(changes), (runtime,))
     plan = _plan(request, found.facts["sglang"])
     decision = found.decisions[runtime]
-    situation = traps.Situation(plan, decision.resolution, decision.choices)
+    situation = traps.Situation(plan, decision.resolution, decision.choices, fingerprint(found), request.fingerprint)
     path = found.facts["interpreter"]["path"]
     own = decision.resolution.dist if decision.resolution.outcome == "plugin" else None
     hooks, foreseen = foresight.foresee(decision.choices, path, found.release, runtime, own=own)
@@ -136,3 +139,13 @@ def _undecided(resolution: Resolution) -> list[Finding]:
         return []
     subject = {"kind": "host", "name": resolution.runtime, "runtime": resolution.runtime}
     return [Finding("SP050", Level.ERROR, subject, f"{error.type}: {error.message}", error.cause, error.hint)]
+
+
+def fingerprint(found: Survey) -> str:
+    """Return a short text that is equal on two nodes when SGLang, its plugins and the variables that count are equal there."""
+    facts = [
+        found.facts["sglang"]["version"],
+        sorted([row["group"], row["name"], row["value"], row["dist"], row["version"]] for row in found.facts["entry_points"]),
+        sorted(found.settings.raw.items()),
+    ]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:12]

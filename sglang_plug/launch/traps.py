@@ -30,6 +30,8 @@ class Situation:
     plan: Plan
     resolution: Resolution
     choices: Sequence[Choice] = ()
+    fingerprint: str = ""
+    expected: str | None = None
 
     @property
     def release(self) -> tuple[int, ...]:
@@ -207,13 +209,17 @@ def old_release_without_hooks(at: Situation) -> Iterator[Finding]:
 def many_nodes(at: Situation) -> Iterator[Finding]:
     """SP059: every node decides for itself; the same plugins and variables must be on each."""
     nodes = at.plan.arguments.number("nodes")
-    if nodes > 1:
+    subject = {"kind": "host", "name": "--nnodes"}
+    if at.expected is not None and at.expected != at.fingerprint:
+        message = f"this node's fingerprint is {at.fingerprint}, not {at.expected}: its SGLang, plugins or variables differ"
+        yield _finding("SP059", subject, message, hint="compare `sglang-plug resolve --format json` on both nodes")
+    elif nodes > 1 and at.expected is None:
         yield _finding(
             "SP059",
-            {"kind": "host", "name": "--nnodes"},
-            f"{nodes} nodes: each selects its platform and loads its plugins by itself",
+            subject,
+            f"{nodes} nodes: each selects its platform and loads its plugins by itself; this node's fingerprint is {at.fingerprint}",
             level=Level.WARNING,
-            hint="compare `sglang-plug resolve --format json` on every node",
+            hint=f"serve on the other nodes with --expect-fingerprint {at.fingerprint}",
         )
 
 

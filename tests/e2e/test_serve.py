@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -140,6 +141,21 @@ def test_real_sglang_where_there_is_none(site: Site):
     done = refuse(site, "--engine", "sglang")
     assert done.returncode == 1
     assert "SGLang is not installed in the engine's environment" in done.stderr
+
+
+def test_nodes_with_different_plugins_are_told_apart(site: Site):
+    """Two nodes that differ by one plugin's version have different fingerprints; the same plugins elsewhere have the same."""
+    same, other = Site(site.root.parent / "same"), Site(site.root.parent / "other")
+    for place, version in ((site, "1.0"), (same, "1.0"), (other, "1.1")):
+        place.add("hooks-dist", {SRT_PLUGINS: {"my_hooks": "my_hooks:register"}}, {"my_hooks.py": "def register(): pass"}, version=version)
+
+    def ask(place: Site, *more: str) -> str:
+        return refuse(place, "--nnodes", "2", "--model-path", "/no/such/model", *more).stderr
+
+    found = re.search(r"--expect-fingerprint (\w+)", ask(site))
+    assert found is not None
+    assert "SP059" not in ask(same, "--expect-fingerprint", found[1])
+    assert "error SP059" in ask(other, "--expect-fingerprint", found[1])
 
 
 def test_names_are_escaped(site: Site):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import re
 import socket
 import struct
 from pathlib import Path
@@ -191,6 +193,15 @@ def test_processes_without_plugins():
     assert codes(traps.many_nodes, at("--nnodes 1")) == []
 
 
+def test_nodes_are_compared_by_their_fingerprint():
+    def nodes(mine: str, wanted: str | None) -> list:
+        return list(traps.many_nodes(dataclasses.replace(at("--nnodes 2"), fingerprint=mine, expected=wanted)))
+
+    assert nodes("aaa", "aaa") == []
+    assert [finding.level for finding in nodes("aaa", "bbb")] == [Level.ERROR]
+    assert "--expect-fingerprint aaa" in (nodes("aaa", None)[0].hint or "")
+
+
 @pytest.mark.parametrize(
     ("target", "code"),
     [
@@ -222,8 +233,6 @@ def test_every_code_is_in_the_table():
     from sglang_plug.checks.table import RULES
 
     known = {rule.code for rule in RULES}
-    import re
-
     package = Path(traps.__file__).parent
     used = {code for path in package.glob("*.py") for code in re.findall(r'"(SP\d{3})"', path.read_text())}
     assert used <= known
