@@ -64,6 +64,7 @@ _sglang_plug() {
     'serve|--engine') source='words auto sglang standin' ;;
     'serve|--python') source='live files' ;;
     'serve|--allow') source='live codes' ;;
+    'serve|--expect-fingerprint') source=none ;;
     'serve|--record') source='live files' ;;
     'serve|--ready-timeout') source=none ;;
     'serve|--format') source='words shell json dockerfile systemd kubernetes' ;;
@@ -99,7 +100,7 @@ _sglang_plug() {
     'new-hook') flags='--target --type --runtime --sglang --into --output --dry-run --force --yes -y --help -h' first='' kind='' ;;
     'doctor') flags='--runtime --python --launch --timeout --memory --jobs -j --select --ignore --strict --no-strict --verbose -v --format -f --output -o --help -h' first='' kind='names' ;;
     'resolve') flags='--runtime --python --launch --sglang --platform --plugins --env --hook --verify --strict --format -f --timeout --help -h' first='' kind='' ;;
-    'serve') flags='--platform --plugins --runtime --engine --python --no-preflight --allow --record --ready-timeout --print-command --format --help -h' first='' kind='' ;;
+    'serve') flags='--platform --plugins --runtime --engine --python --no-preflight --allow --expect-fingerprint --record --ready-timeout --print-command --format --help -h' first='' kind='' ;;
     'hooks') flags='--format --output -o --all --strict --help -h' first='' kind='files' ;;
     'check') flags='--sglang --runtime --select --ignore --strict --no-strict --baseline --write-baseline --fix --yes -y --format -f --output -o --help -h' first='' kind='files' ;;
     'contract') flags='--help -h' first='show diff targets build releases' kind='' ;;
