@@ -23,7 +23,8 @@ def _verify_one(inquiry: Inquiry, decision: Decision) -> Decision:
     rules = decision.policy
     facts = inquiry.rehearse(rules, tuple(choice.candidate for choice in decision.choices if choice.verdict == "load"))
     host = summarise(facts, rules.runtime, real=inquiry.has_sglang)
-    step, failure = compare(decision.resolution, host)
+    enum = rules.builtin(decision.resolution.name).enum if decision.resolution.outcome == "builtin" and decision.resolution.name else None
+    step, failure = compare(decision.resolution, host, enum)
     steps = (*decision.resolution.steps, step, *_plugin_steps(decision, host))
     resolution = replace(decision.resolution, steps=steps)
     if failure is not None:
@@ -62,6 +63,10 @@ def _resolved(facts: Mapping[str, Any]) -> dict[str, str]:
 
 def _platform(facts: Mapping[str, Any], runtime: str) -> dict[str, Any]:
     verdict = facts["verdict"].get(runtime)
+    if runtime != "srt" and facts.get("sglang", {}).get("resolves_at_import"):
+        first = _platform(facts, "srt")  # `import sglang` ends there; the dry run went on to see what comes behind
+        if first.get("error"):
+            return first
     if verdict is None:
         return {}
     if verdict.get("blocked"):
@@ -109,8 +114,14 @@ def _after(messages: list[str], prefixes: tuple[str, ...]) -> list[str]:
     return [message.removeprefix(prefix) for message in messages for prefix in prefixes if message.startswith(prefix)]
 
 
-def compare(ours: Resolution, host: Mapping[str, Any]) -> tuple[Step, Failure | None]:
-    """Return the step for the trail, and the failure where the host failed or went elsewhere."""
+def compare(ours: Resolution, host: Mapping[str, Any], enum: str | None = None) -> tuple[Step, Failure | None]:
+    """Return the step for the trail, and the failure where the host failed or went elsewhere.
+
+    Args:
+        ours: our answer.
+        host: the host's, from `summarise`.
+        enum: of the built-in that we name: the host may take a variant of its class, by what the machine has.
+    """
     subject = f"{host['engine']} {host['version'] or ''}".strip()
     if host["error"] is not None:
         theirs = host["error"]
@@ -127,7 +138,7 @@ def compare(ours: Resolution, host: Mapping[str, Any]) -> tuple[Step, Failure | 
         message = f"the host ({subject}) gave no answer in its dry run"
         return Step("verify", subject, "failed", message), Failure("VerificationError", message, hint="try: sglang-plug doctor --verbose")
     named = host["resolved"].get(ours.qualname, ours.qualname)
-    if same_class(named, host["class"]):
+    if same_class(named, host["class"]) or (enum is not None and host["enum"] == enum and host["class"].startswith("sglang.")):
         return Step("verify", subject, "agrees", f"the host chose {host['class']} (device {host['device_name']})"), None
     return _differ(subject, f"the host chose {host['class']}", ours)
 

@@ -175,6 +175,14 @@ def test_verify_runs_the_plugins_that_the_host_runs_and_no_others(tool: Callable
         assert [step["verdict"] for step in srt["steps"] if step["rule"] == "verify"] == ["agrees", "agrees"]
 
 
+def test_verify_of_diffusion_sees_the_import_that_ends_it(tool: Callable[..., Answer]) -> None:
+    argv = ("resolve", "--runtime", "diffusion", "--sglang", "0.5.23", "--verify", "--format", "json")
+    answer = tool(*argv, SGLANG_PLATFORM="nope")
+    diffusion = answer.document["runtimes"]["diffusion"]
+    assert (answer.status, diffusion["error"]["type"]) == (1, "RuntimeError")
+    assert [step["verdict"] for step in diffusion["steps"] if step["rule"] == "verify"] == ["agrees"]
+
+
 def test_verify_finds_what_only_loading_the_class_shows(tool: Callable[..., Answer], site: Site) -> None:
     bad = DIFFUSION_PLATFORM.replace("_enum = PlatformEnum.OOT", "pass")
     install.platform(site, "da", plat=bad, group=DIFFUSION_PLATFORMS)

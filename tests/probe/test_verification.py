@@ -15,7 +15,15 @@ ERROR = Resolution("srt", "error", error=Failure("RuntimeError", "not found"))
 
 
 def host(**facts: Any) -> dict[str, Any]:
-    base: dict[str, Any] = {"engine": "sglang", "version": "0.5.23", "class": None, "error": None, "device_name": "acme", "resolved": {}}
+    base: dict[str, Any] = {
+        "engine": "sglang",
+        "version": "0.5.23",
+        "class": None,
+        "enum": None,
+        "error": None,
+        "device_name": "acme",
+        "resolved": {},
+    }
     return base | facts
 
 
@@ -32,6 +40,14 @@ def host(**facts: Any) -> dict[str, Any]:
 def test_agreement(ours: Resolution, theirs: dict[str, Any]) -> None:
     step, failure = compare(ours, theirs)
     assert (step.verdict, failure) == ("agrees", None)
+
+
+def test_a_variant_of_the_builtin_is_the_builtin() -> None:
+    ours = Resolution("diffusion", "builtin", "cuda", "sglang.multimodal_gen.runtime.platforms.cuda.CudaPlatform")
+    theirs = host(**{"class": "sglang.multimodal_gen.runtime.platforms.cuda.NonNvmlCudaPlatform", "enum": "CUDA"})
+    assert compare(ours, theirs, "CUDA")[1] is None
+    assert compare(ours, theirs, "ROCM")[1] is not None
+    assert compare(ours, theirs)[1] is not None
 
 
 @pytest.mark.parametrize(
