@@ -101,6 +101,14 @@ def test_an_error_is_in_the_document_and_in_the_status(tool: Callable[..., Answe
     assert "export SGLANG_PLATFORM=pa" in error["hint"]
 
 
+def test_a_platform_that_the_allowlist_leaves_out_is_named(tool: Callable[..., Answer], site: Site) -> None:
+    install.platform(site)
+    answer = tool("resolve", "--runtime", "srt", SGLANG_PLUGINS="hk")
+    assert answer.status == 0
+    assert "falls back to the base SRTPlatform (device unknown): SGLANG_PLUGINS leaves out the platform plugin pa" in answer.out
+    assert "hint: add pa to SGLANG_PLUGINS, or: export SGLANG_PLATFORM=pa" in answer.out
+
+
 def test_hooks_of_an_inactive_vendor_run_and_are_mentioned(tool: Callable[..., Answer], site: Site) -> None:
     site.add(
         "pb-dist", {SRT_PLATFORMS: {"pb": "pb:activate"}, SRT_PLUGINS: {"pb_hooks": "pb:f"}}, {"pb.py": "def activate(): return None\n"}

@@ -201,6 +201,7 @@ def agree(mine: dict[str, Any], theirs: dict[str, Any]) -> bool:
 
 
 MATRIX = scenarios()
+BEHAVIOURS["srt_class"] = 'def activate(): return "srt_class_plat.Plat"'  # of the other runtime: only loading it shows that
 
 
 def test_the_matrix_is_large_enough() -> None:
@@ -230,3 +231,32 @@ def test_resolve_says_what_the_host_does(
                 assert mine_plugins["error"] == their_plugins["error"]
             else:
                 assert mine_plugins == their_plugins
+
+
+@pytest.mark.parametrize(
+    ("scenario", "error"),
+    [
+        (
+            Scenario(
+                "srt", (("pa", "active"), ("pb", "dies")), (("pa_hooks", "pa-dist"), ("pb_hooks", "pb-dist")), {"SGLANG_PLATFORM": "pa"}
+            ),
+            None,
+        ),
+        (Scenario("srt", (("pa", "circular"),)), None),
+        (Scenario("diffusion", (("pa", "active"),), (("pa_hooks", "pa-dist"),)), None),
+        (Scenario("diffusion", env={"SGLANG_DIFFUSION_PLATFORM_OVERRIDE": "cuda"}), None),
+        (Scenario("diffusion", (("pa", "srt_class"),)), "TypeError"),
+    ],
+    ids=lambda value: value.label if isinstance(value, Scenario) else "",
+)
+def test_verify_takes_the_real_hosts_word(scenario: Scenario, error: str | None, real_sglang: Path, tmp_path: Path) -> None:
+    site = lay(scenario, tmp_path / "site")
+    site.write({"srt_class_plat.py": install.PLATFORM})
+    environment = Environment(str(real_sglang), site.env(**scenario.env), str(tmp_path), "script")
+    decision = survey(environment, (scenario.runtime,), verify=True).decisions[scenario.runtime]
+    resolution = decision.resolution
+    assert (resolution.error.type if resolution.error else None) == error, resolution
+    assert decision.host is not None
+    assert decision.host["engine"] == "sglang"
+    verdicts = {step.verdict for step in resolution.steps if step.rule == "verify"}
+    assert verdicts == ({"failed"} if error else {"agrees"})
