@@ -56,7 +56,7 @@ def configured(folder: Path, **given: Any) -> Options:
         )
     memory = 4096 if chosen["memory"] is None else int(chosen["memory"])
     limits = Limits(
-        timeout=float(chosen["timeout"] or 20.0),
+        timeout=float(chosen["timeout"]) if chosen["timeout"] else None,
         memory=memory << 20 if memory else None,
         jobs=int(chosen["jobs"] or min(os.cpu_count() or 1, 8)),
     )

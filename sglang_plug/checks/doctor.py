@@ -142,7 +142,7 @@ def _world(
         names,
         entries=[entry for entry in rows if entry.group in KINDS],
         others=[entry for entry in rows if entry.group not in KINDS],
-        limits={"timeout": limits.timeout, "memory": (limits.memory or 0) / (1 << 20)},
+        limits={"memory": (limits.memory or 0) / (1 << 20)},
     )
     known = {text for entry in rows for text in (entry.name, entry.dist)}
     for name in names:

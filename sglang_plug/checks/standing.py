@@ -84,20 +84,23 @@ def _described(symbol: Symbol, name: str) -> dict[str, Any]:
 
 def beyond_standin(world: World, error: Mapping[str, Any]) -> str | None:
     """Return the name of SGLang that a failure misses on the stand-in though the release has it; None for every other failure."""
-    if world.real or world.catalogue is None:
+    name = missing_of_sglang(error["root"])
+    if world.real or world.catalogue is None or name is None:
         return None
-    root = error["root"]
+    return name if world.catalogue.has_module(name) or world.catalogue.find(name) is not None else None
+
+
+def missing_of_sglang(root: Mapping[str, Any]) -> str | None:
+    """Return the name of SGLang that an exception says is not there; None where it says nothing such."""
     words = str(root["message"])
-    name = root.get("module") or ""
+    name = str(root.get("module") or "")
     imported = re.match(r"cannot import name '(\w+)' from '(sglang[\w.]*)'", words)
     attribute = re.match(r"(?:module|type object) '(sglang[\w.]*)' has no attribute '(\w+)'", words)
     if imported:
         name = f"{imported[2]}.{imported[1]}"
     elif attribute:
         name = f"{attribute[1]}.{attribute[2]}"
-    if not name.startswith("sglang."):
-        return None
-    return name if world.catalogue.has_module(name) or world.catalogue.find(name) is not None else None
+    return name if name.startswith("sglang.") else None
 
 
 class Idle(NamedTuple):

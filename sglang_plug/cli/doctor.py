@@ -72,7 +72,9 @@ def doctor(
     ] = Launch.SCRIPT,
     timeout: Annotated[
         float | None,
-        typer.Option(help="Seconds that one plugin may take. [default: 20]", min=0.1, rich_help_panel="Limits", show_default=False),
+        typer.Option(
+            help="Seconds that one plugin may take. [default: 20; 90 on real SGLang]", min=0.1, rich_help_panel="Limits", show_default=False
+        ),
     ] = None,
     memory: Annotated[
         int | None,

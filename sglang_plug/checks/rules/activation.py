@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sglang_plug.checks.model import Location
 from sglang_plug.checks.rules.host import ended_words
 from sglang_plug.checks.rules.metadata import judge_value
-from sglang_plug.checks.standing import beyond_standin
+from sglang_plug.checks.standing import beyond_standin, missing_of_sglang
 from sglang_plug.checks.world import Entry, World, cause_of, find, names, place, where
 
 if TYPE_CHECKING:
@@ -113,6 +113,11 @@ def _is_circular(error: Mapping[str, Any]) -> bool:
 
 
 def _raise_hint(world: World, entry: Entry, root: Mapping[str, Any]) -> str:
+    missing = missing_of_sglang(root)
+    if missing is not None:
+        near = world.catalogue.near(missing, limit=2) if world.catalogue is not None else ()
+        moved = f"{world.host_name} has {' and '.join(near)}; " if near else ""
+        return f"{moved}sglang-plug check tells which releases have {missing}"
     if root.get("module"):
         return f"pip install {root['module'].partition('.')[0].replace('_', '-')}, in {world.facts['interpreter']['prefix']}"
     if entry.kind == "platform" and entry.runtime == "srt" and world.selected("srt") is None:

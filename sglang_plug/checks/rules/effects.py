@@ -158,6 +158,7 @@ def children(world: World) -> Iterator[Finding]:
                 f"{entry.label} leaves {len(left)} process{'es' * (len(left) > 1)} behind: {names(told, 3)}",
                 cause="activation runs in every process of SGLang, and each would leave its own",
                 hint="start helpers in init_backend(), and end them",
+                level=Level.INFO if (entry.trial or {})["ended"]["kind"] == "timeout" else None,
             )
 
 

@@ -104,12 +104,14 @@ def judge_value(value: str) -> tuple[str | None, str | None]:
     if not value.strip():
         return "the value is empty", None
     if "/" in module or module.endswith(".py"):
+        why = f"{module!r} is a file, not a module"
         better = re.sub(r"(/__init__)?\.py$", "", module).strip("/").replace("/", ".")
-        return f"{module!r} is a file, not a module", f"{better}:{attribute or 'register'}"
-    if "-" in module:
-        return f"{module!r} is no module name: it has a dash", f"{module.replace('-', '_')}:{attribute or 'register'}"
-    better = re.sub(r"[^\w.:]", "", value)
-    return f"{value!r} is not of the form module:attribute", better if _VALUE.match(better) and ":" in better else None
+    elif "-" in module:
+        why, better = f"{module!r} is no module name: it has a dash", module.replace("-", "_")
+    else:
+        why, better = f"{value!r} is not of the form module:attribute", re.sub(r"[^\w.]", "", module)
+    meant = f"{better}:{re.sub(r'[^\w.]', '', attribute) or 'register'}"
+    return why, meant if _VALUE.match(meant) else None
 
 
 def unread_group(world: World) -> Iterator[Finding]:
