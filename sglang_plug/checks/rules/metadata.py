@@ -110,7 +110,8 @@ def judge_value(value: str) -> tuple[str | None, str | None]:
         why, better = f"{module!r} is no module name: it has a dash", module.replace("-", "_")
     else:
         why, better = f"{value!r} is not of the form module:attribute", re.sub(r"[^\w.]", "", module)
-    meant = f"{better}:{re.sub(r'[^\w.]', '', attribute) or 'register'}"
+    name = re.sub(r"[^\w.]", "", attribute) or "register"
+    meant = f"{better}:{name}"
     return why, meant if _VALUE.match(meant) else None
 
 
