@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
+from typing import NamedTuple
 
 
 class Kind(StrEnum):
@@ -35,8 +36,7 @@ class Presence(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True)
-class Parameter:
+class Parameter(NamedTuple):
     """One parameter. `kind` is one of `positional-only`, `positional`, `var-positional`, `keyword-only`, `var-keyword`."""
 
     name: str
@@ -163,7 +163,11 @@ def parse_signature(text: str) -> tuple[Parameter, ...]:
     """Return the parameters of a signature such as `(self, x: int = 1, *, y) -> None`."""
     function = ast.parse(f"def f{text}: ...").body[0]
     assert isinstance(function, ast.FunctionDef)
-    args = function.args
+    return read_parameters(function.args)
+
+
+def read_parameters(args: ast.arguments) -> tuple[Parameter, ...]:
+    """Return the parameters of a function's arguments."""
     plain = [*args.posonlyargs, *args.args]
     free = len(plain) - len(args.defaults)
     found = [

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.checks.model import Level
 from sglang_plug.checks.signatures import call_gap
 from sglang_plug.checks.source.found import found
 from sglang_plug.contract.folding import dotted_name
-from sglang_plug.contract.model import CALLABLE, Kind, Presence, parse_signature
-from sglang_plug.contract.signatures import format_signature, yields
+from sglang_plug.contract.model import CALLABLE, Kind, Presence, read_parameters
+from sglang_plug.contract.signatures import yields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,8 +75,7 @@ def _say(hook: Registration, code: str, message: str, node: ast.AST | None = Non
 
 
 def _arguments(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> list[dict[str, Any]]:
-    shell = ast.FunctionDef(name="f", args=node.args, body=[], decorator_list=[], returns=None)
-    return [asdict(parameter) for parameter in parse_signature(format_signature(shell))]
+    return [parameter._asdict() for parameter in read_parameters(node.args)]
 
 
 def _forgotten_type(hook: Registration, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Iterator[Finding]:
@@ -125,7 +123,7 @@ def _expected(hook: Registration, symbol: Symbol) -> list[dict[str, Any]] | None
     if symbol.inherited and symbol.kind in {Kind.CLASSMETHOD, Kind.STATICMETHOD}:
         return None  # said by SP508
     first = {"AFTER": "result", "AROUND": "original"}.get(hook.type)
-    own = [asdict(parameter) for parameter in symbol.parameters]
+    own = [parameter._asdict() for parameter in symbol.parameters]
     return [{"name": first, "kind": "positional-only", "required": True}, *own] if first else own
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
@@ -14,9 +14,9 @@ from sglang_plug.checks.source.found import found
 from sglang_plug.checks.source.guards import reached
 from sglang_plug.contract import catalogue
 from sglang_plug.contract.folding import dotted_name
-from sglang_plug.contract.model import parse_signature
+from sglang_plug.contract.model import parse_signature, read_parameters
 from sglang_plug.contract.renames import change_of
-from sglang_plug.contract.signatures import decorator_names, format_signature
+from sglang_plug.contract.signatures import decorator_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -331,10 +331,10 @@ def _gap(known: PlatformMember, node: Function) -> Any:
         name.rpartition(".")[2] not in {"staticmethod", "classmethod", "override", "lru_cache(…)", "abstractmethod"} for name in decorators
     ):
         return None
-    expected = [asdict(parameter) for parameter in parse_signature(known.signature or "(self)")]
+    expected = [parameter._asdict() for parameter in parse_signature(known.signature or "(self)")]
     if "staticmethod" not in known.decorators:
         expected = expected[1:]
-    actual = [asdict(parameter) for parameter in parse_signature(format_signature(node))]
+    actual = [parameter._asdict() for parameter in read_parameters(node.args)]
     if "staticmethod" not in decorators and (not actual or actual[0]["kind"] != "var-positional"):
         actual = actual[1:]
     placed = [p["name"] for p in expected if p["kind"] == "positional"]

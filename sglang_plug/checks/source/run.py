@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.checks.model import Finding, Level
@@ -149,9 +150,14 @@ def _with_near(finding: Finding, version: str | None) -> Finding:
     near = finding.data.get("near")
     if near is None or version is None:
         return finding
-    names = catalogue.load(version).near(near, limit=2)
+    names = _near(version, near)
     hint = f"look at {' or '.join(names)}" if names else finding.hint or "it may be gone: guard its use, or require another SGLang"
     return replace(finding, hint=hint, data={key: value for key, value in finding.data.items() if key != "near"})
+
+
+@lru_cache(maxsize=1024)
+def _near(version: str, name: str) -> tuple[str, ...]:
+    return catalogue.load(version).near(name, limit=2)
 
 
 def _ordered(findings: Iterable[Finding]) -> list[Finding]:

@@ -286,7 +286,12 @@ class _Walker:
         if isinstance(node, ast.Call):
             self.facts.calls.append(Call(dotted_name(node.func) or "", node, guards, scope))
         for child in ast.iter_child_nodes(node):
-            self._visit_expression(child, scope, guards)
+            if type(child) not in _LEAVES:
+                self._visit_expression(child, scope, guards)
+
+
+_LEAVES = frozenset({ast.Name, ast.Constant, ast.Load, ast.Store, ast.Del, ast.arg, ast.And, ast.Or, *ast.operator.__subclasses__(),
+                     *ast.cmpop.__subclasses__(), *ast.unaryop.__subclasses__()})  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
