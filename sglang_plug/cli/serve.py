@@ -102,7 +102,8 @@ def serve(
 
       sglang-plug serve --print-command --format kubernetes -- --model-path /models/llama --tp-size 8
     """
-    from sglang_plug.launch import preflight
+    from sglang_plug.launch import preflight, supervise
+    from sglang_plug.launch.arguments import EngineArguments
     from sglang_plug.launch.preflight import Request
     from sglang_plug.launch.session import Options
     from sglang_plug.probe.environment import Environment
@@ -111,6 +112,8 @@ def serve(
     if print_command:
         _print(preflight.skip(request), output_format)
         return
+    if EngineArguments(request.tokens).asks_for_help:
+        raise typer.Exit(supervise.run_plainly(preflight.skip(request).plan))
     options = Options({code.upper() for code in allow or ()}, not no_preflight, record, ready_timeout)
     flight = preflight.skip(request) if no_preflight else preflight.examine(request)
     if not no_preflight and not _cleared(flight, options.allowed):

@@ -122,6 +122,11 @@ def run(plan: Plan, audience: Audience, *, out: IO[bytes], err: IO[bytes], wishe
         watcher.dismiss()
 
 
+def run_plainly(plan: Plan) -> int:
+    """Run a program that ends by itself (the engine's `--help`) on our own streams, and return its status."""
+    return subprocess.run(plan.argv, env=dict(plan.environment.env), cwd=plan.environment.cwd, check=False).returncode
+
+
 def _start(plan: Plan, mark: str) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(

@@ -222,6 +222,13 @@ def test_without_preflight_and_without_a_guard(site: Site):
         assert "platform   " not in server.log
 
 
+def test_the_engines_own_help(site: Site):
+    done = refuse(site, "--", "--help")
+    assert done.returncode == 0
+    assert "--tp-size" in done.stdout
+    assert "not started" not in done.stderr
+
+
 def test_print_command_starts_nothing(site: Site):
     platform(site)
     with socket.socket() as door:
