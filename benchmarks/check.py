@@ -2,7 +2,8 @@
 
     python benchmarks/check.py
 
-Claim: less than 1 s for one release, less than 3 s for thirteen, on two quiet cores. Prints wall and CPU seconds: on a busy machine the latter count.
+Claim: less than 1 s for one release, less than 3 s for thirteen, on two quiet cores. Prints wall and CPU seconds: on a busy machine the
+latter count.
 """
 
 from __future__ import annotations
@@ -17,10 +18,19 @@ from pathlib import Path
 
 FILES, ROUNDS = 150, 5
 THIRTEEN = [f"0.5.{minor}" for minor in range(11, 24)]
-MODULES = ["managers.scheduler", "managers.tokenizer_manager", "layers.linear", "layers.layernorm", "model_executor.forward_batch_info",
-           "distributed.parallel_state", "mem_cache.memory_pool", "utils", "server_args", "layers.quantization", "sampling.sampling_params"]  # fmt: skip
-NAMES = ["Scheduler", "TokenizerManager", "ColumnParallelLinear", "RMSNorm", "ForwardBatch", "get_tp_group", "KVCache", "is_cuda", "ServerArgs",
-         "QuantizationConfig", "SamplingParams"]  # fmt: skip
+PICKED = [
+    ("managers.scheduler", "Scheduler"),
+    ("managers.tokenizer_manager", "TokenizerManager"),
+    ("layers.linear", "ColumnParallelLinear"),
+    ("layers.layernorm", "RMSNorm"),
+    ("model_executor.forward_batch_info", "ForwardBatch"),
+    ("distributed.parallel_state", "get_tp_group"),
+    ("mem_cache.memory_pool", "KVCache"),
+    ("utils", "is_cuda"),
+    ("server_args", "ServerArgs"),
+    ("layers.quantization", "QuantizationConfig"),
+    ("sampling.sampling_params", "SamplingParams"),
+]
 PARSE = "import ast, pathlib, sys\nfor p in pathlib.Path(sys.argv[1]).rglob('*.py'): ast.parse(p.read_bytes())"
 
 
@@ -31,7 +41,7 @@ def write_plugin(root: Path) -> None:
     table = '[project]\nname = "plug"\nversion = "1"\n[project.entry-points."sglang.srt.plugins"]\nmine = "plug.m0:register"\n'
     (root / "pyproject.toml").write_text(table)
     for number in range(FILES - 1):
-        picked = [(MODULES[(number + step) % len(MODULES)], NAMES[(number + step) % len(NAMES)]) for step in range(4)]
+        picked = [PICKED[(number + step) % len(PICKED)] for step in range(4)]
         lines = [f"from sglang.srt.{module} import {name}" for module, name in picked]
         lines += ["from sglang.srt.plugins.hook_registry import HookRegistry, HookType", 'BASE = "sglang.srt.managers.scheduler.Scheduler"']
         for index in range(25):

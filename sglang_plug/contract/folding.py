@@ -121,7 +121,8 @@ class _Folder:
     def _elements(self, nodes: list[ast.expr]) -> Iterator[Any]:
         for node in nodes:
             if isinstance(node, ast.Starred):
-                yield from self.value(node.value)
+                inner = self._soft(node.value)
+                yield from [node] if isinstance(inner, ast.AST) else inner
             else:
                 yield self._soft(node)
 

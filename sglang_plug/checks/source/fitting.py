@@ -128,13 +128,17 @@ def _expected(hook: Registration, symbol: Symbol) -> list[dict[str, Any]] | None
 
 
 def _same_names(expected: list[dict[str, Any]], actual: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The hook's parameters, those in the same place renamed as the target's: callers pass what comes first by position."""
-    placed = [p["name"] for p in expected if p["kind"] in {"positional", "positional-only"}]
+    """The hook's parameters, those in the place of a required one renamed as the target's.
+
+    Callers pass what is required by position, whatever the hook calls it; what is optional they pass by name.
+    """
+    placed = [(p["name"], p["required"]) for p in expected if p["kind"] in {"positional", "positional-only"}]
     known = {p["name"] for p in actual}
     renamed = []
     for index, parameter in enumerate(actual):
-        if parameter["kind"] in {"positional", "positional-only"} and index < len(placed) and placed[index] not in known:
-            renamed.append({**parameter, "name": placed[index]})
+        name, required = placed[index] if index < len(placed) else ("", False)
+        if parameter["kind"] in {"positional", "positional-only"} and required and name not in known:
+            renamed.append({**parameter, "name": name})
         else:
             renamed.append(parameter)
     return renamed

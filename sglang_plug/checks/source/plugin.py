@@ -179,16 +179,16 @@ class Plugin:
             yield names
             return
         target, iterable, scope = loops[0]
-        values = self.values(iterable, scope, release, names)
-        items = _listed(values[0]) if len(values) == 1 else None
-        if items is None:
-            yield from self._turns(loops[1:], names, release)
-            return
+        items: list[Any] = []
+        for part in _summands(iterable):  # `KNOWN + from_environment()`: what can be read is read
+            values = self.values(part, scope, release, names)
+            listed = _listed(values[0]) if len(values) == 1 else None
+            items += [part] if listed is None else listed
         for count, item in enumerate(items):
             if count > _MANY:
                 return
             bound = dict(names)
-            if _unpack(target, item, bound, scope, names):
+            if _unpack(target, item, bound, scope, names) or isinstance(item, ast.expr):
                 yield from self._turns(loops[1:], bound, release)
 
 
@@ -278,6 +278,12 @@ def _listed(value: Any) -> list[Any] | None:
     if isinstance(value, (str, bytes, ast.AST)) or not hasattr(value, "__iter__"):
         return None
     return list(value)
+
+
+def _summands(node: ast.expr) -> list[ast.expr]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return [*_summands(node.left), *_summands(node.right)]
+    return [node]
 
 
 def _join(node: ast.expr, rest: str) -> ast.expr:
