@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -73,7 +74,7 @@ def _standin() -> Iterator[None]:
 @contextlib.contextmanager
 def _real() -> Iterator[None]:
     """Follow what the registry patches, which it cannot take back itself, and save the marks."""
-    base: Any = sys.modules[engine.REGISTRIES["srt"]].HookRegistry
+    base: Any = importlib.import_module(engine.REGISTRIES["srt"]).HookRegistry
     apply = vars(base)["_apply_target"]
     patched: list[objects.Place] = []
 

@@ -75,6 +75,15 @@ def test_its_own_tests_pass(engine: Path, runner: Path, tmp_path: Path, form: st
     assert ("the hardware is absent" in done.stdout) == (form in NO_HARDWARE)
 
 
+def test_the_fixtures_do_there_what_they_do_on_the_standin(engine: Path, runner: Path, tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, runner)))}
+    command = [engine, "-m", "pytest", "-q", "-c", tmp_path / "pytest.ini", "--rootdir", ROOT, "-p", "sglang_plug.testing.plugin"]
+    command += ["-p", "no:cacheprovider", "tests/testing/test_fixtures.py", "-k", "not standin and not inert and not setting"]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=800, check=False)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
+
+
 @pytest.mark.parametrize("form", SERVED)
 def test_it_serves_the_tokens_that_transformers_does(engine: Path, tmp_path: Path, model: str, form: str) -> None:
     _, site = install(tmp_path, form)
