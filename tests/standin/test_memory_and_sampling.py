@@ -157,6 +157,10 @@ def test_filters_leave_what_they_should(params: Any, possible: set[int]) -> None
     assert set(sample([0.0, 1.0, 2.0, 3.0], temperature=1.0, **params)) == possible
 
 
+def test_what_already_reaches_top_p_is_enough() -> None:
+    assert set(sample([0.0, 0.0, -50.0], temperature=1.0, top_p=0.5)) == {0}
+
+
 def test_a_draw_depends_on_seed_and_step_alone() -> None:
     logits = torch.randn(3, 50)
     alone, crowd = request("a", temperature=1.0, sampling_seed=5), [request("b", temperature=1.0), request("c")]
@@ -257,6 +261,19 @@ def test_when_pages_run_short_the_youngest_starts_over_and_all_finish() -> None:
     assert made.allocator.available_size() == 24
     assert made.tp_worker.model_runner.req_to_token_pool.available_size() == 8
     assert [req.rid for req in made.told if req.finished()] == ["a", "b"]
+
+
+def test_who_starts_over_goes_before_those_who_wait() -> None:
+    made = scheduler(tokens=24)
+    queue(made, request("a", 6), request("b", 6))
+    advance(made)
+    made.retract(made.running.pop())
+    queue(made, request("late", 2))
+    made.waiting_queue.move_to_end("late")
+    assert list(made.waiting_queue) == ["b", "late"]
+    made.retract(made.running.pop())
+    assert list(made.waiting_queue) == ["a", "b", "late"]
+    assert made.allocator.available_size() == 24
 
 
 def test_an_aborted_request_gives_its_pages_back_before_the_next_step() -> None:

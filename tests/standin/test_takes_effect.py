@@ -241,8 +241,8 @@ def test_every_method_takes_effect_on_two_ranks(site: Site, tmp_path: Path, refe
     assert calls.contract().keys() - {"capabilities", "cpu_arch"} - SECOND_RUN - ELSEWHERE - called == set()
     parts = {name.removeprefix("part:") for name in called if name.startswith("part:")}
     assert parts == {
-        "Communicator.all_reduce", "Communicator.all_gather", "Runner.replay", "Graphs.replay", "Pool._create_buffers", "Attention.forward_extend",
-        "Allocator.alloc_decode page_size=4", "registered RMSNorm", "SiluAndMul.forward_traced",
+        "Communicator.all_reduce", "Communicator.all_gather", "Runner.replay", "Graphs.replay", "Pool._create_buffers",
+        "Attention.forward_extend", "Allocator.alloc_decode page_size=4", "registered RMSNorm", "SiluAndMul.forward_traced",
     }  # fmt: skip
     initialised = [pid for pid, name in trace if name == "init_backend"]
     assert len(initialised) == len(set(initialised)) == 2, "init_backend runs once in each worker, and nowhere else"
