@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from sglang_plug.contract.reading import Binding, ModuleNames
+    from sglang_plug.contract.bindings import Binding, ModuleNames
     from sglang_plug.contract.source import SourceFile
 
     RowKey = tuple[str, str, str, str]  # name, code, text, decorators

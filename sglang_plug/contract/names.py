@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import builtins
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sglang_plug.contract import inheritance
 from sglang_plug.contract.model import Kind, Presence, Symbol
+from sglang_plug.contract.tables import ModuleTable, function_symbol, split_list, without_first
 
 if TYPE_CHECKING:
     from sglang_plug.contract.store import Row, Store
@@ -20,56 +21,24 @@ _IMPLIED = {"__new__": Kind.STATICMETHOD, "__init_subclass__": Kind.CLASSMETHOD,
 _DEPTH = 24  # a chain of re-exports longer than this is a circle
 
 
-@dataclass(frozen=True)
-class ModuleNames:
-    """One module's names in one release."""
-
-    name: str
-    is_package: bool
-    compiled: bool
-    rows: dict[str, Row]
-
-    def get(self, name: str) -> Row | None:
-        return self.rows.get(name)
-
-    @cached_property
-    def stars(self) -> tuple[str, ...]:
-        found = sorted((row for key, row in self.rows.items() if key.startswith("*")), key=lambda row: int(row.name[1:]), reverse=True)
-        return tuple(row.text for row in found)
-
-    @cached_property
-    def exports(self) -> tuple[str, ...] | None:
-        row = self.rows.get("@all")
-        return None if row is None else tuple(row.text.split())
-
-    @cached_property
-    def served(self) -> dict[str, str] | None:
-        row = self.rows.get("@get")
-        return None if row is None else dict(part.partition("=")[::2] for part in row.text.split())
-
-    @property
-    def dynamic(self) -> bool:
-        return "@dyn" in self.rows
-
-
 class Lookup:
     """All names of one release of one store."""
 
     def __init__(self, store: Store, bit: int) -> None:
         self.store = store
         self.bit = 1 << bit
-        self._modules: dict[str, ModuleNames | None] = {}
+        self._modules: dict[str, ModuleTable | None] = {}
         self._found: dict[str, Symbol | None] = {}
 
-    def module(self, name: str) -> ModuleNames | None:
+    def module(self, name: str) -> ModuleTable | None:
         """Return a module, or None where this release has none of that name."""
         if name not in self._modules:
             entry = self.store.index.get(name)
             if entry is None or not entry.mask & self.bit:
-                self._modules[name] = None if not self._is_namespace(name) else ModuleNames(name, True, False, {})
+                self._modules[name] = None if not self._is_namespace(name) else ModuleTable(name, True, False, {})
             else:
                 rows = {row.name: row for row in self.store.rows(name) if row.mask & self.bit}
-                self._modules[name] = ModuleNames(name, "p" in entry.flags, "o" in entry.flags, rows)
+                self._modules[name] = ModuleTable(name, "p" in entry.flags, "o" in entry.flags, rows)
         return self._modules[name]
 
     def _is_namespace(self, name: str) -> bool:
@@ -125,7 +94,7 @@ class Lookup:
             found = self._inside(found, name, depth + 1)
         return found
 
-    def _shadow(self, module: ModuleNames, depth: int) -> Symbol | None:
+    def _shadow(self, module: ModuleTable, depth: int) -> Symbol | None:
         """What a package binds under its submodule's name, when that is not the submodule."""
         above, _, name = module.name.rpartition(".")
         package = self.module(above) if above else None
@@ -148,7 +117,7 @@ class Lookup:
             return Symbol(f"{owner.origin}.{name}", Kind.ATTRIBUTE, f"{owner.origin}.{name}") if known else None
         return Symbol(f"{owner.origin}.{name}", Kind.UNKNOWN, f"{owner.origin}.{name}", Presence.UNKNOWN)
 
-    def attribute(self, module: ModuleNames, name: str, depth: int = 0) -> Symbol | None:
+    def attribute(self, module: ModuleTable, name: str, depth: int = 0) -> Symbol | None:
         """Return what `module.name` is after the module was imported, or None."""
         dotted = f"{module.name}.{name}"
         if depth > _DEPTH or module.compiled:
@@ -194,7 +163,7 @@ class Lookup:
             return replace(found, presence=Presence.MAYBE)  # there when something has imported the submodule before
         return found
 
-    def exports(self, module: ModuleNames) -> tuple[str, ...] | None:
+    def exports(self, module: ModuleTable) -> tuple[str, ...] | None:
         """Return a module's `__all__`, through the module it was imported from."""
         seen = 0
         exports = module.exports
@@ -204,18 +173,20 @@ class Lookup:
             seen += 1
         return exports
 
-    def _from_row(self, module: ModuleNames, row: Row, dotted: str, depth: int) -> Symbol | None:
+    def _from_row(self, module: ModuleTable, row: Row, dotted: str, depth: int) -> Symbol | None:
         presence = Presence.MAYBE if "?" in row.code else Presence.SURE
         varies = "~" in row.code
         if row.code[0] == "i":
             return self._imported(row, dotted, presence, depth)
         if row.code[0] == "c":
             init = module.get(f"{row.name}.__init__")
-            signature = _without_first(init.text) if init is not None and init.code[0] == "f" else None
+            signature = without_first(init.text) if init is not None and init.code[0] == "f" else None
             bases = tuple(part for part in row.text.split(",") if part)
-            return Symbol(dotted, Kind.CLASS, dotted, presence, signature, decorators=_split(row.decorators), bases=bases, varies=varies)
+            return Symbol(
+                dotted, Kind.CLASS, dotted, presence, signature, decorators=split_list(row.decorators), bases=bases, varies=varies
+            )
         if row.code[0] == "f":
-            return _function(row, dotted, Kind.FUNCTION, presence)
+            return function_symbol(row, dotted, Kind.FUNCTION, presence)
         value = row.text.removeprefix("=") if row.text.startswith("=") else ""
         if value and value != row.name:  # `name = other_name`: the same object
             found = self.in_namespace(module, value, depth + 1)
@@ -237,7 +208,7 @@ class Lookup:
             found = replace(found, presence=presence)
         return replace(found, name=dotted, varies=found.varies or varies)
 
-    def in_namespace(self, module: ModuleNames, written: str, depth: int = 0) -> Symbol | None:
+    def in_namespace(self, module: ModuleTable, written: str, depth: int = 0) -> Symbol | None:
         """Return what a dotted name means inside a module: its own names first, then builtins."""
         first, *rest = written.split(".")
         found = self.attribute(module, first, depth + 1)
@@ -272,7 +243,7 @@ class Lookup:
             found.append("?" if symbol is None or symbol.kind not in {Kind.CLASS, Kind.EXTERNAL} else symbol.origin)
         return tuple(found)
 
-    def _split(self, origin: str) -> tuple[ModuleNames | None, str]:
+    def _split(self, origin: str) -> tuple[ModuleTable | None, str]:
         parts = origin.split(".")
         for length in range(len(parts) - 1, 0, -1):
             module = self.module(".".join(parts[:length]))
@@ -324,7 +295,7 @@ class Lookup:
             return False
         if "metaclass=" in row.text and not row.text.endswith(("ABCMeta", "EnumMeta")):
             return True
-        return any(not inheritance.keeps_class(decorator) for decorator in _split(row.decorators))
+        return any(not inheritance.keeps_class(decorator) for decorator in split_list(row.decorators))
 
     def _takes_field(self, cls: str, name: str) -> bool:
         """True for a field that a record takes over from the classes it is assembled from."""
@@ -357,7 +328,7 @@ class Lookup:
                 return True
         return False
 
-    def _member_from_row(self, module: ModuleNames, row: Row, cls: str, dotted: str, depth: int) -> Symbol | None:
+    def _member_from_row(self, module: ModuleTable, row: Row, cls: str, dotted: str, depth: int) -> Symbol | None:
         name = dotted.rpartition(".")[2]
         presence = Presence.MAYBE if "?" in row.code else Presence.SURE
         origin = f"{cls}.{name}"
@@ -365,9 +336,9 @@ class Lookup:
             kind = _IMPLIED.get(name, Kind.METHOD)
             for flag, special in (("k", Kind.CLASSMETHOD), ("s", Kind.STATICMETHOD), ("p", Kind.PROPERTY)):
                 kind = special if flag in row.code else kind
-            if any("property" in part.lower() for part in _split(row.decorators)):
+            if any("property" in part.lower() for part in split_list(row.decorators)):
                 kind = Kind.PROPERTY
-            return replace(_function(row, dotted, kind, presence), origin=origin)
+            return replace(function_symbol(row, dotted, kind, presence), origin=origin)
         if row.code[0] == "c":
             return replace(self._from_row(module, row, origin, depth) or Symbol(dotted, Kind.CLASS, origin), name=dotted)
         if row.code[0] == "i":
@@ -380,29 +351,3 @@ class Lookup:
                 kind = Kind.METHOD if found.kind is Kind.FUNCTION else found.kind
                 return replace(found, name=dotted, kind=kind, presence=presence, varies=found.varies or "~" in row.code)
         return Symbol(dotted, Kind.ATTRIBUTE, origin, presence, value=row.text, varies="~" in row.code)
-
-
-def _function(row: Row, dotted: str, kind: Kind, presence: Presence) -> Symbol:
-    return Symbol(
-        dotted,
-        kind,
-        dotted,
-        presence,
-        signature=row.text,
-        is_async="a" in row.code[1:],
-        is_generator="g" in row.code[1:],
-        decorators=_split(row.decorators),
-        varies="~" in row.code,
-    )
-
-
-def _split(text: str) -> tuple[str, ...]:
-    return tuple(part for part in text.split(",") if part)
-
-
-def _without_first(signature: str) -> str:
-    inner = signature[1:]
-    first, comma, rest = inner.partition(", ")
-    if not comma or ")" in first:
-        return "(" + inner[inner.index(")") :]
-    return "(" + rest

@@ -7,8 +7,8 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from sglang_plug.contract.bindings import absolute
 from sglang_plug.contract.folding import dotted_name
-from sglang_plug.contract.reading import absolute
 from sglang_plug.contract.signatures import decorator_names, format_signature
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sglang_plug.checks.model import Finding
-    from sglang_plug.checks.source.guards import Guard
     from sglang_plug.checks.source.plugin import Plugin
+    from sglang_plug.checks.source.scopes import Guard
     from sglang_plug.checks.source.walk import FileFacts, Import
     from sglang_plug.contract.catalogue import Release
 

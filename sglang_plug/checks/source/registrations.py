@@ -6,7 +6,8 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sglang_plug.checks.source.guards import Test, reached
+from sglang_plug.checks.source.guards import reached
+from sglang_plug.checks.source.judging import Test
 from sglang_plug.checks.source.plugin import Later
 from sglang_plug.contract.folding import dotted_name
 

@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from sglang_plug.contract.folding import dotted_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sglang_plug.checks.source.guards import Guard
     from sglang_plug.checks.source.project import PythonFile
+    from sglang_plug.contract.catalogue import Release
 
     Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+class Guard(Protocol):
+    """One condition.
+
+    Attributes:
+        probes: it looks whether something is there: where it cannot be judged, what it protects is not reported.
+    """
+
+    @property
+    def probes(self) -> bool: ...
+
+    def state(self, release: Release) -> bool | None:
+        """True where the guarded source runs on this release, False where it does not, None where nobody can tell."""
 
 
 @dataclass(frozen=True, eq=False)

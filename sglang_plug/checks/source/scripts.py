@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from sglang_plug.checks.source.found import found
-from sglang_plug.checks.source.guards import Test
+from sglang_plug.checks.source.judging import Test
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

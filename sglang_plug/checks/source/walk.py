@@ -6,16 +6,17 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sglang_plug.checks.source.guards import Fallback, Test, Tried, TypingOnly, catches
+from sglang_plug.checks.source.guards import Fallback, Tried, TypingOnly, catches
+from sglang_plug.checks.source.judging import Test
 from sglang_plug.checks.source.scopes import Bound, Scope
+from sglang_plug.contract.bindings import absolute
 from sglang_plug.contract.folding import dotted_name
-from sglang_plug.contract.reading import absolute
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sglang_plug.checks.source.guards import Guard
     from sglang_plug.checks.source.project import PythonFile
+    from sglang_plug.checks.source.scopes import Guard
 
     Guards = tuple[Guard, ...]
 
