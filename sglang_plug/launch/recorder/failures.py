@@ -25,6 +25,8 @@ class Ear(logging.Handler):
         self.plugins: dict[str, dict[str, dict[str, Any]]] = {runtime: {} for runtime in ("srt", "diffusion")}
 
     def emit(self, record: logging.LogRecord) -> None:
+        if logging.lastResort is not None and not _others_listen(logging.getLogger(record.name)):
+            logging.lastResort.handle(record)  # which a logger with any handler, so with this one, leaves out
         if not record.exc_info or record.exc_info[1] is None or not isinstance(record.args, tuple) or not record.args:
             return
         subject, message = str(record.args[0]), str(record.msg)
@@ -35,6 +37,15 @@ class Ear(logging.Handler):
             runtime = "diffusion" if "multimodal_gen" in record.name else "srt"
             phase = "load" if "load" in message else "call"
             self.plugins[runtime][subject] = {"plugin": subject, "phase": phase, **facts}
+
+
+def _others_listen(logger: logging.Logger | None) -> bool:
+    """Tell whether any handler but ours hears what `logger` says."""
+    while logger is not None:
+        if any(not isinstance(handler, Ear) for handler in logger.handlers):
+            return True
+        logger = logger.parent if logger.propagate else None
+    return False
 
 
 def describe(error: BaseException, target: str) -> dict[str, Any]:

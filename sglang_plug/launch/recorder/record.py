@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import json
 import os
 import sys
@@ -14,6 +15,8 @@ from .counters import Counters, clock, counted
 from .host import REGISTRIES, platform, rows, standin_registry, who
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .failures import Ear
 
 
@@ -32,9 +35,19 @@ class Record:
     def stand_before_application(self) -> None:
         """Have every application of hooks counted and written down. The registry's own method does the work."""
         standin = standin_registry(self.runtime)
-        owner, name = (self.registry, "apply_hooks") if standin is None else (standin, "apply")
-        apply = getattr(owner, name)
+        if standin is not None:
+            standin.apply = self._watched(standin.apply)
+            return
+        # A class method, and the raw one beneath: SGLang's diffusion registry inherits the method from SRT's, which may be watched, too.
+        raw = inspect.getattr_static(self.registry, "apply_hooks")
 
+        def apply_hooks(registry: type[Any], *args: Any, **kwargs: Any) -> Any:
+            apply = raw.__get__(None, registry)
+            return (self._watched(apply) if registry is self.registry else apply)(*args, **kwargs)
+
+        self.registry.apply_hooks = classmethod(functools.wraps(raw.__func__)(apply_hooks))
+
+    def _watched(self, apply: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(apply)
         def watched(*args: Any, **kwargs: Any) -> Any:
             self.prepare()
@@ -43,7 +56,7 @@ class Record:
             finally:
                 self.conclude()
 
-        setattr(owner, name, watched if standin is not None else staticmethod(watched))
+        return watched
 
     def prepare(self) -> None:
         """Take the rows of all registered hooks down, and put a counter around each function."""
