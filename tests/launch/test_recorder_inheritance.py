@@ -17,21 +17,12 @@ if TYPE_CHECKING:
 
 
 def registries() -> tuple[Any, Any]:
-    class Srt:
-        applied: list[str] = []
-        _hooks: dict[str, Any] = {}
-        _patched: set[str] = set()
+    def apply_hooks(cls: Any) -> None:
+        cls.applied.append(cls.__name__)
+        cls._patched.update(cls._hooks)
 
-        @classmethod
-        def apply_hooks(cls) -> None:
-            Srt.applied.append(cls.__name__)
-            cls._patched.update(cls._hooks)
-
-    class Diffusion(Srt):
-        _hooks: dict[str, Any] = {}
-        _patched: set[str] = set()
-
-    return Srt, Diffusion
+    srt = type("Srt", (), {"applied": [], "_hooks": {}, "_patched": set(), "apply_hooks": classmethod(apply_hooks)})
+    return srt, type("Diffusion", (srt,), {"_hooks": {}, "_patched": set()})
 
 
 def test_each_registry_applies_its_own_hooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -56,9 +47,7 @@ def test_each_registry_applies_its_own_hooks(tmp_path: Path, monkeypatch: pytest
     assert srt.applied == ["Diffusion", "Srt"]
 
 
-def test_listening_leaves_an_error_on_stderr_where_nobody_else_hears_it(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-):
+def test_an_error_that_nobody_else_hears_stays_on_stderr(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     logger = logging.getLogger("recorded.loader")
     monkeypatch.setattr(logger, "propagate", False)
     monkeypatch.setattr(logger, "handlers", [Ear()])
