@@ -14,7 +14,7 @@ from sglang.srt.distributed import parallel_state
 from sglang.srt.layers.quantization.fp8 import Fp8Config
 from sglang.srt.layers.rotary_embedding import inverse_frequencies
 from sglang.srt.model_loader.loader import load_model
-from sglang.srt.server_args import ServerArgs
+from sglang.srt.server_args import ServerArgs, prepare_server_args
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from sglang_plug.standin.models import tiny_llama
@@ -229,3 +229,25 @@ def test_weight_files_follow_the_index(tmp_path: Path) -> None:
         '{"weight_map": {"x": "b.safetensors", "y": "a.safetensors", "z": "b.safetensors"}}'
     )
     assert [path.name for path in weight_files(tmp_path)] == ["a.safetensors", "b.safetensors"]
+
+
+def test_defaults_for_arguments_that_do_not_exist_are_told(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """SGLang drops them silently."""
+    from sglang.srt.platforms import current_platform
+
+    def defaults(self: Any, server_args: Any) -> None:
+        server_args.page_size, server_args.pagesize = 8, 16
+
+    monkeypatch.setattr(type(current_platform), "apply_server_args_defaults", defaults)
+    arguments = ServerArgs(model_path=str(tiny_llama()))
+    arguments.resolve_once()
+    assert arguments.page_size == 8
+    assert "pagesize" in caplog.text
+
+
+def test_the_command_line_has_every_field_and_tells_what_it_ignores(caplog: pytest.LogCaptureFixture) -> None:
+    argv = ["--model-path", str(tiny_llama()), "--tp", "2", "--page-size", "4", "--disable-cuda-graph", "--sleep-on-idle"]
+    arguments = prepare_server_args(argv)
+    assert (arguments.tp_size, arguments.page_size, arguments.disable_cuda_graph) == (2, 4, True)
+    assert (arguments.attention_backend, arguments.device, arguments.random_seed) == ("torch_native", "cpu", 42)
+    assert "--sleep-on-idle" in caplog.text

@@ -76,7 +76,9 @@ class ServerArgs:
         if self._resolved:
             return
         self._resolved = True
+        known = set(vars(self))
         current_platform.apply_server_args_defaults(self)
+        ignore_unknown(set(vars(self)) - known)
         if self.model_path == "tiny":
             from sglang_plug.standin.models import tiny_llama
 
@@ -150,6 +152,12 @@ class ServerArgs:
         return f"http://{host}:{self.port}"
 
 
+def ignore_unknown(names: set[str]) -> None:
+    """Tell of arguments that the stand-in does not have; some of them may be SGLang's."""
+    if names:
+        logger.warning("the stand-in has no such arguments and ignores them: %s", ", ".join(sorted(names)))
+
+
 def prepare_server_args(argv: list[str]) -> ServerArgs:
     """Read a command line. Options that only SGLang has are told and ignored.
 
@@ -159,8 +167,7 @@ def prepare_server_args(argv: list[str]) -> ServerArgs:
     parser = argparse.ArgumentParser(prog="sglang serve", description="Serve a model on the stand-in engine.", allow_abbrev=False)
     ServerArgs.add_cli_args(parser)
     known, unknown = parser.parse_known_args(argv)
-    if unknown:
-        logger.warning("the stand-in has no such options and ignores them: %s", " ".join(unknown))
+    ignore_unknown(set(unknown))
     server_args = ServerArgs.from_cli_args(known)
     server_args.resolve_once()
     return server_args

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import logging
 import multiprocessing.connection
 import shutil
@@ -18,7 +19,7 @@ from ..managers.tokenizer_manager import TokenizerManager
 from ..managers.worker_bootstrap import configure_logging, spawn
 from ..plugins import load_plugins
 from ..sampling.sampling_params import SamplingParams
-from ..server_args import PortArgs, ServerArgs
+from ..server_args import PortArgs, ServerArgs, ignore_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -160,7 +161,11 @@ class Engine:
 
     def __init__(self, **arguments: Any) -> None:
         load_plugins()
-        server_args = arguments.pop("server_args", None) or ServerArgs(**{"log_level": "error", **arguments})
+        server_args = arguments.pop("server_args", None)
+        if server_args is None:
+            fields = {entry.name for entry in dataclasses.fields(ServerArgs)}
+            ignore_unknown(arguments.keys() - fields)
+            server_args = ServerArgs(**{"log_level": "error", **{name: arguments[name] for name in arguments.keys() & fields}})
         configure_logging(server_args)
         self.server_args = server_args
         self._loop = asyncio.new_event_loop()
