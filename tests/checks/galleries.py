@@ -120,6 +120,8 @@ HOOKS: dict[str, tuple[str, set[str]]] = {
         registering("def hook(original, x): yield from original(x)", 'HookRegistry.register("TGT.gen", hook, HookType.AROUND)'),
         set(),
     ),
+    "ok_other_runtime": ("def register():\n    from sglang.multimodal_gen.runtime.platforms import current_platform\n    current_platform.device_name\n", set()),
+    "ok_own_runtime": ("from sglang.srt.platforms import current_platform\ndef register():\n    current_platform.device_name\n", set()),
     "ok_plain_patch": ("def register():\n    import json\n    json.sglang_plug_test = 1\n", set()),
     # targets that are not there
     "gone_attribute": (one("TGT.ff", AROUND, "AROUND"), {"SP501"}),
@@ -341,6 +343,7 @@ PLATFORMS: dict[str, tuple[str, str, set[str]]] = {
     ),
     "ok_private_helper": (GIVES, plat(body="def _driver(self): return None"), set()),
     "ok_init": (GIVES, plat(body="def __init__(self): self.handle = 1"), set()),
+    "ok_other_runtime": ("def activate():\n    from sglang.multimodal_gen.runtime.platforms import current_platform\n    return 'MOD.plat.Plat'\n", plat(), set()),
     "ok_safe_imports": (
         "def activate():\n    from sglang.srt.platforms.device_mixin import PlatformEnum\n    return 'MOD.plat.Plat'\n",
         plat(),

@@ -55,9 +55,9 @@ def shadowed_module(world: World) -> Iterator[Finding]:
     for entry in world.entries:
         loaded = entry.report.get("module_file")
         own = _own_module(world, entry)
-        if not loaded or not own or os.path.realpath(loaded) == os.path.realpath(own):
+        if not loaded or not own or _same(loaded, own):
             continue
-        if os.path.realpath(os.path.dirname(loaded)) == os.path.realpath(os.path.dirname(own)) and not own.endswith("__init__.py"):
+        if _same(os.path.dirname(loaded), os.path.dirname(own)) and not own.endswith("__init__.py"):
             continue
         yield find(
             "SP209",
@@ -68,6 +68,14 @@ def shadowed_module(world: World) -> Iterator[Finding]:
             location=Location(loaded),
             level=None if entry.failed else Level.WARNING,
         )
+
+
+def _same(left: str, right: str) -> bool:
+    """True for two paths of one place; a path that no file can have is nowhere."""
+    try:
+        return os.path.realpath(left) == os.path.realpath(right)
+    except (OSError, ValueError):
+        return False
 
 
 def _own_module(world: World, entry: Entry) -> str | None:

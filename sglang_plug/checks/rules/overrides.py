@@ -175,7 +175,7 @@ def _callable_kind(kind: str) -> str:
 
 
 def _a(kind: str) -> str:
-    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
+    return f"an {kind}" if kind[:1] in {*"aeiou"} else f"a {kind}"
 
 
 def shadowed_mixin(world: World) -> Iterator[Finding]:

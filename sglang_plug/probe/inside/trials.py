@@ -33,7 +33,7 @@ HOST_LOGGERS = (
 def platform(candidate: dict[str, Any], note: Note, runtime: str, watcher: Watcher) -> dict[str, Any]:
     """Load a platform's callback, call it, resolve and build the class it names: phases load, call, class, instance."""
     subject = Subject(note)
-    watcher.recording, watcher.touched = [], []
+    watcher.recording, watcher.deciding = [], runtime
     fine, callback = subject.phase("load", lambda: load(candidate["value"]))
     if fine:
         subject.report["callback"] = functions.describe(callback)
@@ -44,7 +44,7 @@ def platform(candidate: dict[str, Any], note: Note, runtime: str, watcher: Watch
     if fine:
         subject.report["returned"] = returned(answer)
     if fine and answer is not None:
-        watcher.touched = None  # a class's own module may well use the platform later; what it does now the host does too
+        watcher.deciding = None  # a class's own module may well use the platform later; what it does now the host does too
         _build(subject, answer, runtime)
     return subject.finish()
 

@@ -23,7 +23,9 @@ class Watcher(MetaPathFinder):
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
         self.recording: list[dict[str, Any]] | None = None
-        self.touched: list[dict[str, Any]] | None = None
+        self.deciding: str | None = None  # the runtime whose platform is on trial
+        self.touched: list[dict[str, Any]] = []
+        self._process = os.getpid()
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Return the platform modules' specs with a wrapped loader; None for every other name."""
@@ -64,11 +66,11 @@ class Watcher(MetaPathFinder):
         module.__class__ = type("Watched", (kind,), {"__getattribute__": getattribute})
 
     def _met(self, runtime: str, module: ModuleType, read: Callable[[str], Any]) -> Any:
-        if self.touched is not None:
+        if self.deciding == runtime:
             self.touched.append(asker())
             message = "current_platform was read by the plugin that is being activated to resolve it"
             raise RuntimeError(message)
-        if runtime not in self.stage.resolving:
+        if runtime not in self.stage.resolving and os.getpid() == self._process:  # in a fork the host acts by itself
             return self.stage.select(runtime, module, read)
         return read("current_platform")
 
