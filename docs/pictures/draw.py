@@ -68,7 +68,9 @@ def record(command: list[str], site: Path) -> str:
 
 def settle(text: str, site: Path) -> str:
     """Take out what differs from machine to machine: paths, times, Python's patch level."""
-    text = text.replace(str(site), "/opt/venv/site-packages").replace(sys.executable, "/opt/venv/bin/python").replace(sys.prefix, "/opt/venv")
+    text = (
+        text.replace(str(site), "/opt/venv/site-packages").replace(sys.executable, "/opt/venv/bin/python").replace(sys.prefix, "/opt/venv")
+    )
     text = re.sub(r"Python 3\.\d+\.\d+", "Python 3.11", text)
     return re.sub(r"\[[\d.]+ m?s\]", "[1 ms]", text)
 
