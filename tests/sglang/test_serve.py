@@ -214,7 +214,7 @@ def test_a_killed_scheduler_ends_the_launch(real_sglang: Path, site: Path, model
 
 def test_a_killed_main_process_ends_the_launch(real_sglang: Path, site: Path, model: str):
     with serving(*arguments(real_sglang, model, "--sleep-on-idle"), env={"PYTHONPATH": str(site)}, status=None) as server:
-        main = next(pid for pid, title in server.processes().items() if "bin/sglang serve" in title and "sglang-plug" not in title)
+        main = int(server.log.split("main (")[1].split(")")[0])
         os.kill(main, signal.SIGKILL)
         assert server.wait_end(60) == 128 + signal.SIGKILL
     assert "signal SIGKILL, after: serving" in server.log
