@@ -1,4 +1,5 @@
-"""The whole road, shown step by step: scaffold, install, doctor, resolve, serve, one answered request. Leaves nothing behind.
+"""The whole road, shown step by step: scaffold, install, doctor, resolve, serve, one answered request, one image.
+Leaves nothing behind but the image.
 
 python tests/e2e/demo.py                     on the stand-in engine, with its built-in tiny model
 python tests/e2e/demo.py --python PYTHON     on the real SGLang of that interpreter
@@ -23,6 +24,8 @@ TOOL = Path(sys.executable).with_name("sglang-plug")
 MARK = "SGLANG_PLUG_DEMO"
 READY = "answered a request"
 LIMIT = 300.0
+ROOT = Path(__file__).resolve().parents[2]
+PICTURE = Path(tempfile.gettempdir()) / "sglang-plug-demo.png"
 
 
 def main(argv: list[str]) -> int:
@@ -66,7 +69,7 @@ class Demo:
 
     def run(self) -> None:
         say(f"In {self.folder}, with PYTHONPATH={self.env['PYTHONPATH']}")
-        self.step("1. Scaffold a platform package", "sglang-plug", "new-platform", "mydev", "--yes")
+        self.step("1. Scaffold a platform package", "sglang-plug", "new-platform", "mydev", "--runtime", "both", "--yes")
         self.step(
             "2. Install it, here into a folder; usually: pip install ./mydev",
             *(self.python, "-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check"),
@@ -75,11 +78,13 @@ class Demo:
         self.step("3. Is everything sound?", "sglang-plug", "doctor", *self.where)
         self.step("4. Which platform will be used, and why?", "sglang-plug", "resolve", "--runtime", "srt", *self.where)
         self.serve()
+        self.draw()
 
-    def step(self, title: str, *command: str) -> None:
+    def step(self, title: str, *command: str, quietly: bool = False, **variables: str) -> None:
         """Show a command and run it; end the demo when it fails."""
-        self.show(title, command)
-        subprocess.run(command, cwd=self.folder, env=self.env, check=True)
+        self.show(title, (*(f"{name}={value}" for name, value in variables.items()), *command))
+        silence = subprocess.DEVNULL if quietly else None
+        subprocess.run(command, cwd=self.folder, env=self.env | variables, check=True, stdout=silence, stderr=silence)
 
     def show(self, title: str, command: tuple[str, ...]) -> None:
         say(f"\n{title}\n$ {shlex.join(command)}")
@@ -133,6 +138,29 @@ class Demo:
         )
         say("$ python - <<'EOF'\n" + code + "EOF")
         subprocess.run([sys.executable, "-c", code], env=self.env, check=True, timeout=120)
+
+    def draw(self) -> None:
+        """Make an image on the package's diffusion platform, and keep it."""
+        platform = {"SGLANG_DIFFUSION_PLATFORM_OVERRIDE": "mydev"}
+        request = ["--prompt", "a red cube", "--seed", "1", "--num-inference-steps", "8", "--height", "256", "--width", "256"]
+        title = "8. Draw, on the diffusion platform of the same package"
+        if self.real:
+            subprocess.run([self.python, ROOT / "tests/sglang/tiny_sd3.py", self.folder / "sd3"], check=True, capture_output=True)
+            command = [
+                str(Path(self.python).with_name("sglang")),
+                "generate",
+                "--model-path",
+                "sd3",
+                "--model-id",
+                "stable-diffusion-3-medium",
+            ]
+            self.step(title, *command, *request, "--save-output", "--output-path", "drawn", quietly=True, **platform)
+        else:
+            command = [sys.executable, "-m", "sglang_plug.standin", "generate", "--log-level", "error"]
+            self.step(title, *command, *request, "--output-path", "drawn", quietly=True, **platform)
+        (drawn,) = (self.folder / "drawn").iterdir()
+        shutil.copyfile(drawn, PICTURE)
+        say(f"The image, random weights and all: {PICTURE}")
 
     def tiny_model(self) -> str:
         """Make the stand-in's tiny model, which real SGLang serves as well."""
