@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
+from tests.plugins.install import SRT_PLATFORMS, Site
 from tests.standin.server import Server, alive
 
 if TYPE_CHECKING:
@@ -99,6 +100,25 @@ def test_a_taken_port_is_told_before_anything_is_loaded() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert refusal("--port", str(port)).startswith(f"sglang serve: cannot listen on 127.0.0.1:{port}: Address already in use")
+
+
+def test_a_platform_that_fails_to_start_is_shown_with_its_traceback(site: Site) -> None:
+    platform = """
+        from sglang.srt.platforms.device_mixin import PlatformEnum
+        from sglang.srt.platforms.interface import SRTPlatform
+        class Plat(SRTPlatform):
+            _enum = PlatformEnum.OOT
+            device_name = "pa"
+            def get_device(self, device_id=0): return "cpu"
+            def init_backend(self): return None .no_driver
+    """
+    files = {"pa/__init__.py": "def activate(): return 'pa.plat:Plat'", "pa/plat.py": platform}
+    site.add("pa-dist", {SRT_PLATFORMS: {"pa": "pa:activate"}}, files)
+    with pytest.raises(RuntimeError) as refused:
+        Server(env=site.env(SGLANG_PLATFORM="pa"))
+    said = str(refused.value).strip()
+    assert said.splitlines()[-1] == "sglang serve: scheduler_TP0: AttributeError: 'NoneType' object has no attribute 'no_driver'"
+    assert "plat.py" in said
 
 
 @pytest.mark.parametrize(

@@ -79,12 +79,12 @@ class ServerArgs:
         known = set(vars(self))
         current_platform.apply_server_args_defaults(self)
         ignore_unknown(set(vars(self)) - known)
+        self.served_model_name = self.served_model_name or self.model_path
         if self.model_path == "tiny":
             from sglang_plug.standin.models import tiny_llama
 
             self.model_path = str(tiny_llama())
         self.tokenizer_path = self.tokenizer_path or self.model_path
-        self.served_model_name = self.served_model_name or self.model_path
         self.random_seed = 42 if self.random_seed is None else self.random_seed
         self.device = self.device or _device_string()
         self.attention_backend = self.attention_backend or _default_attention_backend()

@@ -78,7 +78,8 @@ class Children:
             process.join(_PATIENCE)
             raise StartFailed(f"{process.name} ended before it was ready: {ending(process)}") from None
         if answer["status"] != "ready":
-            logger.debug("%s", answer.get("traceback", ""))
+            if answer["traceback"]:
+                logger.error("%s failed:\n%s", process.name, answer["traceback"])
             raise StartFailed(f"{process.name}: {answer['error']}")
         if "tp_rank" in answer:
             self.infos.append(answer)

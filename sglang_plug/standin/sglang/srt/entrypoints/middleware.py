@@ -34,7 +34,7 @@ class Guard:
         if int(headers.get(b"content-length", b"0") or 0) > self.limit:
             await self._too_large(send)
             return
-        body = b""
+        body = bytearray()
         more = scope["method"] in {"POST", "PUT"}
         while more:  # bodies without a length are counted as they come
             message = await receive()
@@ -45,7 +45,7 @@ class Guard:
             if len(body) > self.limit:
                 await self._too_large(send)
                 return
-        waiting = [{"type": "http.request", "body": body, "more_body": False}]
+        waiting = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
         async def replay() -> Any:
             return waiting.pop() if waiting else await receive()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..plugins import load_plugins
 from .io_struct import BatchStrOutput, BatchTokenIDOutput, StrOutput, TokenOutput
 from .tokenizer import IncrementalDecoder, Tokenizer
+from .worker_bootstrap import failure
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -86,7 +87,7 @@ def run_detokenizer_process(server_args: ServerArgs, port_args: PortArgs, pipe_w
     try:
         manager = DetokenizerManager(server_args, port_args)
     except Exception as error:  # noqa: BLE001 - the parent tells it, and ends the start
-        pipe_writer.send({"status": "error", "error": f"{type(error).__name__}: {error}"})
+        pipe_writer.send(failure(error))
         raise SystemExit(1) from None
     pipe_writer.send({"status": "ready"})
     manager.event_loop()

@@ -7,7 +7,6 @@ Imports torch only when a scheduler is constructed.
 from __future__ import annotations
 
 import logging
-import traceback
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from .profiler import Profiler
 from .schedule_batch import Req, ScheduleBatch
 from .tokenizer import Tokenizer
 from .tp_worker import TpModelWorker
+from .worker_bootstrap import failure
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -279,7 +279,7 @@ def run_scheduler_process(server_args: ServerArgs, port_args: PortArgs, gpu_id: 
     try:
         scheduler = Scheduler(server_args, port_args, gpu_id, tp_rank)
     except Exception as error:  # noqa: BLE001 - the parent tells it, and ends the start
-        pipe_writer.send({"status": "error", "error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()})
+        pipe_writer.send(failure(error))
         raise SystemExit(1) from None
     from ..utils.common import describe_platform
 

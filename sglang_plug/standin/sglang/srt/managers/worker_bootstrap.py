@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import traceback
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.core import objects
@@ -35,6 +36,14 @@ def _run(parent: int, function: str, payload: ServerArgsPayload, arguments: tupl
     server_args = payload.materialize()
     configure_logging(server_args)
     objects.load(function)(server_args, *arguments)
+
+
+def failure(error: Exception) -> dict[str, Any]:
+    """Return what a child tells its parent when it cannot start; our own ValueErrors speak for themselves, all else brings its traceback."""
+    place = traceback.extract_tb(error.__traceback__)[-1].filename
+    ours = isinstance(error, ValueError) and place.startswith(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    trace = "" if ours else "".join(traceback.format_exception(error))
+    return {"status": "error", "error": f"{type(error).__name__}: {error}", "traceback": trace}
 
 
 def configure_logging(server_args: Any) -> None:
