@@ -39,7 +39,7 @@ def _run(parent: int, function: str, payload: ServerArgsPayload, arguments: tupl
 
 
 def failure(error: Exception) -> dict[str, Any]:
-    """Return what a child tells its parent when it cannot start; our own ValueErrors speak for themselves, all else brings its traceback."""
+    """Return what a child tells its parent when it cannot start; our own ValueErrors speak for themselves, all else has its traceback."""
     place = traceback.extract_tb(error.__traceback__)[-1].filename
     ours = isinstance(error, ValueError) and place.startswith(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     trace = "" if ours else "".join(traceback.format_exception(error))
