@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
-from sglang_plug.launch import distribution, supervise, tree
+from sglang_plug.launch import distribution, supervise, terms
 from sglang_plug.launch.guard import Audience as GuardAudience
 from sglang_plug.launch.guard import Guard
-from sglang_plug.launch.supervise import Outcome, Wishes
+from sglang_plug.launch.terms import Outcome, Wishes
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
     from sglang_plug.launch.plan import Plan
     from sglang_plug.launch.preflight import Preflight
+    from sglang_plug.launch.tree import Process
 
 REFUSED = 1
 
 
-class Audience(supervise.Audience, GuardAudience, Protocol):
+class Audience(terms.Audience, GuardAudience, Protocol):
     """Who is told how the launch goes and what the guard sees."""
 
     def say(self, text: str, style: str = "") -> None: ...
@@ -74,7 +75,7 @@ class _Keeper:
     folder: Path
     audience: Audience
 
-    def note(self, processes: list[tree.Process]) -> None:
+    def note(self, processes: list[Process]) -> None:
         facts: dict[str, Any] = {
             "engine": self.plan.engine,
             "release": self.plan.release,

@@ -12,70 +12,27 @@ import threading
 import time
 import uuid
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any
 
 from sglang_plug.errors import LaunchError
 from sglang_plug.launch import tree
-from sglang_plug.launch.obituary import Listener, Obituary
+from sglang_plug.launch.obituary import Listener
 from sglang_plug.launch.phases import Progress
 from sglang_plug.launch.readiness import Knocker
+from sglang_plug.launch.terms import Outcome, Wishes
 from sglang_plug.launch.watcher import Watcher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator
     from types import FrameType
 
     from sglang_plug.launch.plan import Plan
+    from sglang_plug.launch.terms import Audience
 
 GRACE = 8.0  # SGLang drains for about five seconds; the whole tree must be gone after ten
 LEFT_BEHIND = 2.0  # for what outlives an engine that ended by itself
 SILENCE = 60.0
-
-
-class Audience(Protocol):
-    """Who is told how the launch goes."""
-
-    def reached(self, milestone: str, seconds: float) -> None: ...
-    def still_waiting(self, phase: str, seconds: float, line: str) -> None: ...
-    def ready(self, url: str, seconds: float) -> None: ...
-    def not_answering(self, why: str) -> None: ...
-    def stopping(self, reason: str) -> None: ...
-    def killed(self, processes: Sequence[tree.Process]) -> None: ...
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a launch ended.
-
-    Attributes:
-        status: the engine's exit status, 128 + N where signal N ended it.
-        ready: seconds until the first real answer; None where it never came.
-        obituary: why it died, when nobody asked it to.
-    """
-
-    status: int
-    ready: float | None = None
-    obituary: Obituary | None = None
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """What else is wanted of a launch.
-
-    Attributes:
-        folders: removed when the launch ends, however it ends.
-        ready_limit: give up when the first answer takes longer than so many seconds.
-        check: called now and then during the start; a reason that it returns ends the launch.
-        at_ready: called with the engine's processes when it answered.
-        until_ready: stop the engine as soon as it answered (a trial start).
-    """
-
-    folders: tuple[Path, ...] = ()
-    ready_limit: float | None = None
-    check: Callable[[], str | None] | None = None
-    at_ready: Callable[[list[tree.Process]], None] | None = None
-    until_ready: bool = False
+WORKERS = ("sglang::", "ray::")  # what the engine's processes call themselves
 
 
 @dataclass
@@ -87,6 +44,7 @@ class _State:
     ready: float | None = None
     asked: str | None = None  # why the engine was told to stop
     deadline: float | None = None
+    workers: list[tree.Process] = field(default_factory=list)  # the engine's own processes, since it is ready
 
     @property
     def seconds(self) -> float:
@@ -205,8 +163,10 @@ class _Run:
             self._stop(reason)
             return
         self._state.ready = self._state.seconds
+        everybody = tree.members(self._process.pid, self._mark)
+        self._state.workers = [process for process in everybody if process.title.startswith(WORKERS)]
         if self._wishes.at_ready is not None:
-            self._wishes.at_ready(tree.members(self._process.pid, self._mark))
+            self._wishes.at_ready(everybody)
         self._audience.ready(self._plan.arguments.url, self._state.ready)
         if self._wishes.until_ready:
             self._stop("trial start")
@@ -218,6 +178,9 @@ class _Run:
                 self._kill()
             return
         if state.ready is not None:
+            for process in [process for process in state.workers if not tree.is_alive(process)]:
+                state.workers.remove(process)
+                self._audience.lost(process)
             return
         if self._wishes.check is not None and (reason := self._wishes.check()) is not None:
             self._stop(reason)

@@ -51,6 +51,12 @@ def members(root: int, mark: str) -> list[Process]:
     return [p for pid in sorted(kin - {os.getpid()}) if (p := everybody.get(pid)) is not None and p.state not in "ZX"]
 
 
+def is_alive(process: Process) -> bool:
+    """Tell whether a process that was seen before still runs; another one that has got its number does not count."""
+    now = _read(process.pid)
+    return now is not None and now.state not in "ZX" and now.parent == process.parent
+
+
 def end(root: int, mark: str, *, grace: float) -> list[Process]:
     """End a launch's processes: SIGTERM, `grace` seconds, SIGKILL until none is left. Return those that had to be killed."""
     for process in members(root, mark):

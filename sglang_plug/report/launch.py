@@ -90,6 +90,9 @@ class Narrator:
 
     # -- the end
 
+    def lost(self, process: Process) -> None:
+        self.say(f"{process.title} ({process.pid}) has ended; the engine should notice, and end too", "bold red")
+
     def stopping(self, reason: str) -> None:
         self.say(f"stopping the engine: {reason}")
 

@@ -43,6 +43,9 @@ class Ledger:
     def not_answering(self, why: str) -> None:
         self._note("not_answering", why)
 
+    def lost(self, process: object) -> None:
+        self._note("lost", process.title)  # type: ignore[attr-defined]
+
     def stopping(self, reason: str) -> None:
         self._note("stopping", reason)
 

@@ -48,6 +48,9 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--die", choices=["import", "oom", "scheduler"])
     parser.add_argument("--children", nargs="*", default=[])
+    parser.add_argument(
+        "--worker", action="store_true", help="start a child that calls itself as SGLang's schedulers do, and end it when asked"
+    )
     parser.add_argument("--pids")
     parser.add_argument("--deaf", action="store_true")
     parser.add_argument("--generate-status", type=int, default=200)
@@ -59,6 +62,9 @@ def main() -> None:
         assert child.stdout is not None
         child.stdout.readline()
         pids.append(child.pid)
+    worker = None
+    if options.worker:
+        worker = subprocess.Popen(["sglang::scheduler", "-S", "-c", CHILD], executable=sys.executable, stdout=subprocess.DEVNULL)
     if options.pids:
         with open(options.pids + ".new", "w", encoding="utf-8") as file:
             file.write(" ".join(map(str, pids)))
@@ -79,6 +85,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN if options.deaf else lambda *_: os._exit(options.exit_status))
     server = ThreadingHTTPServer(("127.0.0.1", options.port), Handler)
     server.generate_status = options.generate_status  # type: ignore[attr-defined]
+    if worker is not None:
+        signal.signal(signal.SIGUSR1, lambda *_: worker.kill())
     say("The server is fired up and ready to roll!")
     say("on stdout", sys.stdout)
     server.serve_forever()

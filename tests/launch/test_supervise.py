@@ -13,7 +13,7 @@ import pytest
 
 from sglang_plug.errors import LaunchError
 from sglang_plug.launch import supervise, tree
-from sglang_plug.launch.supervise import Wishes
+from sglang_plug.launch.terms import Wishes
 
 
 def alive(pids: list[int]) -> list[int]:
@@ -89,6 +89,13 @@ def test_an_obituary_names_process_error_and_meaning(small, ledger, streams):
     assert "SGLANG_CPU_OMP_THREADS_BIND='0|1'" in (outcome.obituary.hint or "")
 
 
+def test_a_worker_that_ends_is_told(small, ledger, streams, tmp_path):
+    ledger.when["ready"] = lambda: os.kill(pids_in(tmp_path / "pids")[0], signal.SIGUSR1)
+    ledger.when["lost"] = interrupt()
+    supervise.run(small("--worker", "--pids", str(tmp_path / "pids")), ledger, out=streams[0], err=streams[1])
+    assert ledger.said("lost") == ["sglang::scheduler"]
+
+
 def test_a_kill_from_elsewhere_is_told_apart(small, ledger, streams):
     outcome = supervise.run(small("--die", "oom"), ledger, out=streams[0], err=streams[1])
     assert outcome.status == 137
@@ -134,6 +141,7 @@ from pathlib import Path
 from sglang_plug.launch import supervise
 from sglang_plug.launch.arguments import EngineArguments
 from sglang_plug.launch.plan import Plan
+from sglang_plug.launch.terms import Wishes
 from sglang_plug.probe.environment import Environment
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
 from tests.launch.conftest import SMALL_ENGINE, Ledger
@@ -142,7 +150,7 @@ plan = Plan("sglang", None, "srt", Environment(sys.executable, dict(os.environ),
             (sys.executable, "-S", str(SMALL_ENGINE), *tokens), {{}}, EngineArguments(tokens))
 ledger = Ledger()
 ledger.when["ready"] = lambda: print("ready", flush=True)
-supervise.run(plan, ledger, out=sys.stderr.buffer, err=sys.stderr.buffer, wishes=supervise.Wishes(folders=(Path({str(folder)!r}),)))
+supervise.run(plan, ledger, out=sys.stderr.buffer, err=sys.stderr.buffer, wishes=Wishes(folders=(Path({str(folder)!r}),)))
 """
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as supervisor:
         assert supervisor.stdout is not None
