@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from ..server_args import ServerArgs
+from typing import Any
 
 DTYPES = ("float32", "float16", "bfloat16")
 ARCHITECTURES = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM")
@@ -40,8 +37,8 @@ class ModelConfig:
     head_dim: int
 
     @classmethod
-    def from_server_args(cls, args: ServerArgs) -> ModelConfig:
-        """Read the folder.
+    def from_server_args(cls, args: Any) -> ModelConfig:
+        """Read the folder that a `ServerArgs` names.
 
         Raises:
             ValueError: a key is missing, makes no sense, or asks for what the stand-in does not compute.
