@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 PLUGIN_MODULES = {"srt": "sglang.srt.plugins", "diffusion": "sglang.multimodal_gen.runtime.platforms.plugins"}
-SELECTORS = {"srt": "SGLANG_PLATFORM", "diffusion": "SGLANG_DIFFUSION_PLATFORM_OVERRIDE"}
+FEW = 6  # from here on plugins are tried together first
+PATIENCE = 5.0  # seconds for those that are tried together
 ALLOWLIST = "SGLANG_PLUGINS"
 #: Values of the selectors and the allowlist with which no plugin is a candidate.
 _NO_PLUGIN: dict[str, dict[str, str | None]] = {
@@ -164,12 +165,33 @@ class Stage:
         return value
 
     def _run_each(self, facts: dict[str, Any], candidates: Sequence[dict[str, Any]], trial: Callable[..., Any]) -> None:
-        notes = [Note() for _ in candidates]
-        tasks = [lambda c=c, n=n: trial(c, n) for c, n in zip(candidates, notes, strict=True)]
         refresh_streams()
+        left = self._run_together(facts, candidates, trial) if len(candidates) >= FEW else list(candidates)
+        notes = [Note() for _ in left]
+        tasks = [lambda c=c, n=n: trial(c, n) for c, n in zip(left, notes, strict=True)]
         replies = lanes.run_all(tasks, timeout=self.request["timeout"], memory=self._memory(), jobs=self.request["jobs"])
-        for candidate, note, reply in zip(candidates, notes, replies, strict=True):
+        for candidate, note, reply in zip(left, notes, replies, strict=True):
             facts[candidate["id"]] = {**reply, "phase": note.read()}
+
+    def _run_together(self, facts: dict[str, Any], candidates: Sequence[dict[str, Any]], trial: Callable[..., Any]) -> list[dict[str, Any]]:
+        """Try many plugins one after the other in one fork a lane, and return those that need a fork of their own.
+
+        A fork of a large process costs more than a light plugin. What comes back without a failure or a side effect is kept; the first
+        that does not, and all behind it, are tried again each by itself.
+        """
+        jobs = max(1, self.request["jobs"])
+        parts = [list(candidates[start::jobs]) for start in range(jobs)]
+        tasks = [functools.partial(_one_after_the_other, trial, part) for part in parts if part]
+        limit = min(self.request["timeout"], PATIENCE)
+        replies = lanes.run_all(tasks, timeout=limit, memory=self._memory(), jobs=jobs)
+        for part, reply in zip(parts, replies, strict=False):
+            reports = reply["value"] if reply["value"] is not None and not reply["leftovers"] else []
+            for candidate, report in zip(part, reports, strict=False):
+                if not _is_quiet(report):
+                    break
+                seconds = sum(phase["seconds"] for phase in report["phases"].values())
+                facts[candidate["id"]] = {**reply, "value": report, "seconds": seconds, "phase": None}
+        return [candidate for candidate in candidates if candidate["id"] not in facts]
 
     def _isolated(self, trial: Callable[[Note], Any], timeout: float) -> dict[str, Any]:
         note = Note()
@@ -186,6 +208,22 @@ class Stage:
 def _too_slow(number: int, frame: Any) -> None:
     message = "the import did not finish in time"
     raise TimeoutError(message)
+
+
+def _one_after_the_other(trial: Callable[..., Any], candidates: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the reports of several trials in one process, up to the first that is not quiet."""
+    reports = []
+    for candidate in candidates:
+        reports.append(trial(candidate, Note()))
+        if not _is_quiet(reports[-1]):
+            break
+    return reports
+
+
+def _is_quiet(report: dict[str, Any]) -> bool:
+    """True for a trial without a failure, and without a side effect but imported modules."""
+    phases = report["phases"].values()
+    return not report.get("touched") and all("error" not in phase and phase["effects"].keys() <= {"modules"} for phase in phases)
 
 
 def _came_back(reply: dict[str, Any]) -> bool:
