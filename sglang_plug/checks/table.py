@@ -155,7 +155,6 @@ RULES: tuple[Rule, ...] = (
     Rule("SP527", "hook-without-owner", I, "A hook is registered while the module is imported and has no owner"),
     Rule("SP528", "two-spellings", W, "One target is hooked under two names"),
     Rule("SP529", "not-applied", E, "A registered hook was not applied"),
-    Rule("SP530", "process-without-plugins", I, "A hook's target also runs in processes that load no plugins"),
     Rule("SP531", "struct-target", E, "A hook on the construction of a msgspec struct never fires"),
     Rule("SP601", "own-hooks-skipped", E, "SGLANG_PLATFORM makes SGLang skip the selected package's own hooks"),
     Rule("SP602", "inactive-vendor-hooks", W, "Hooks run although their package's platform is inactive"),

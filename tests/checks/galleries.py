@@ -6,6 +6,13 @@ Texts are `str.format`-free: `TGT` stands for the plugin's own target module, `M
 # ruff: noqa: E501, ISC004 - a program a line keeps the table a table
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from tests.plugins.install import SRT_PLATFORMS, SRT_PLUGINS
+
+if TYPE_CHECKING:
+    from tests.plugins.install import Site
+
 TARGET = """
 import functools
 def f(x): return x * 2
@@ -120,7 +127,10 @@ HOOKS: dict[str, tuple[str, set[str]]] = {
         registering("def hook(original, x): yield from original(x)", 'HookRegistry.register("TGT.gen", hook, HookType.AROUND)'),
         set(),
     ),
-    "ok_other_runtime": ("def register():\n    from sglang.multimodal_gen.runtime.platforms import current_platform\n    current_platform.device_name\n", set()),
+    "ok_other_runtime": (
+        "def register():\n    from sglang.multimodal_gen.runtime.platforms import current_platform\n    current_platform.device_name\n",
+        set(),
+    ),
     "ok_own_runtime": ("from sglang.srt.platforms import current_platform\ndef register():\n    current_platform.device_name\n", set()),
     "ok_plain_patch": ("def register():\n    import json\n    json.sglang_plug_test = 1\n", set()),
     # targets that are not there
@@ -343,7 +353,11 @@ PLATFORMS: dict[str, tuple[str, str, set[str]]] = {
     ),
     "ok_private_helper": (GIVES, plat(body="def _driver(self): return None"), set()),
     "ok_init": (GIVES, plat(body="def __init__(self): self.handle = 1"), set()),
-    "ok_other_runtime": ("def activate():\n    from sglang.multimodal_gen.runtime.platforms import current_platform\n    return 'MOD.plat.Plat'\n", plat(), set()),
+    "ok_other_runtime": (
+        "def activate():\n    from sglang.multimodal_gen.runtime.platforms import current_platform\n    return 'MOD.plat.Plat'\n",
+        plat(),
+        set(),
+    ),
     "ok_safe_imports": (
         "def activate():\n    from sglang.srt.platforms.device_mixin import PlatformEnum\n    return 'MOD.plat.Plat'\n",
         plat(),
@@ -448,3 +462,33 @@ PLATFORMS: dict[str, tuple[str, str, set[str]]] = {
     "child": ("import subprocess\ndef activate():\n    subprocess.Popen(['sleep', '60'])\n    return 'MOD.plat.Plat'\n", plat(), {"SP325"}),
     "closes_all": ("import os\ndef activate():\n    os.closerange(0, 65536)\n    return 'MOD.plat.Plat'\n", plat(), {"SP329"}),
 }
+
+
+def lay_hooks(site: Site) -> None:
+    """Install every hook plugin of the gallery, each with a target module of its own."""
+    for name, (text, _) in HOOKS.items():
+        body = text.replace("TGT", f"tgt_{name}").replace("MOD", f"hk_{name}")
+        files = {f"hk_{name}.py": body, f"tgt_{name}.py": TARGET}
+        if name == "unimported":
+            files = {
+                f"hk_{name}/__init__.py": body,
+                f"hk_{name}/hooks.py": 'from x import plugin_hook\n@plugin_hook("a.b")\ndef h(r): pass\n',
+            }
+        site.add(f"{name.replace('_', '-')}-dist", {SRT_PLUGINS: {name: f"hk_{name}:register"}}, files)
+    site.write(
+        {
+            "broken_late.py": "import not_installed_anywhere\ndef f(x): return x\n",
+            "broken_pkg/__init__.py": "",
+            "broken_pkg/sub.py": "import not_installed_anywhere\ndef f(x): return x\n",
+            "broken_raise.py": "raise RuntimeError('no device')\n",
+            "broken_syntax.py": "def f(:\n",
+        }
+    )
+
+
+def lay_platforms(site: Site) -> None:
+    """Install every platform plugin of the gallery."""
+    for name, (activate, text, _) in PLATFORMS.items():
+        files = {f"pl_{name}/__init__.py": activate, f"pl_{name}/plat.py": text}
+        files = {path: body.replace("MOD", f"pl_{name}") for path, body in files.items()}
+        site.add(f"{name.replace('_', '-')}-dist", {SRT_PLATFORMS: {name: f"pl_{name}:activate"}}, files)

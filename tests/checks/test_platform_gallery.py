@@ -7,18 +7,15 @@ import pytest
 from sglang_plug.checks.model import Level
 from sglang_plug.checks.rehearsal import Limits
 from tests.checks.conftest import by_name, run
-from tests.checks.galleries import PLATFORMS
-from tests.plugins.install import SRT_PLATFORMS, Site
+from tests.checks.galleries import PLATFORMS, lay_platforms
+from tests.plugins.install import Site
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     root = tmp_path_factory.mktemp("platforms")
     site = Site(root / "site")
-    for name, (activate, plat, _) in PLATFORMS.items():
-        files = {f"pl_{name}/__init__.py": activate, f"pl_{name}/plat.py": plat}
-        files = {path: text.replace("MOD", f"pl_{name}") for path, text in files.items()}
-        site.add(f"{name.replace('_', '-')}-dist", {SRT_PLATFORMS: {name: f"pl_{name}:activate"}}, files)
+    lay_platforms(site)
     return run(site, root / "cwd", limits=Limits(timeout=5, memory=256 << 20), runtimes=("srt",))
 
 

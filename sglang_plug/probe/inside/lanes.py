@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     Task = Callable[[], Any]
 
 
+MOST = 256  # tasks at a time: the queue holds a byte for each
+
+
 def run_all(tasks: Sequence[Task], *, timeout: float, memory: int | None, jobs: int) -> list[dict[str, Any]]:
     """Run each task isolated, at most `jobs` at a time, and return their replies in the order of the tasks.
 
@@ -23,9 +26,12 @@ def run_all(tasks: Sequence[Task], *, timeout: float, memory: int | None, jobs: 
     """
     if len(tasks) < 2 or jobs < 2:
         return [isolation.isolated(task, timeout, memory) for task in tasks]
+    if len(tasks) > MOST:
+        halves = tasks[:MOST], tasks[MOST:]
+        return [reply for part in halves for reply in run_all(part, timeout=timeout, memory=memory, jobs=jobs)]
     with tempfile.TemporaryDirectory(prefix="sglang-plug-") as folder:
         queue_read, queue_write = os.pipe()
-        os.write(queue_write, bytes(range(min(len(tasks), 256))) if len(tasks) <= 256 else b"")
+        os.write(queue_write, bytes(range(len(tasks))))
         os.close(queue_write)
         lanes = []
         for _ in range(min(jobs, len(tasks))):
