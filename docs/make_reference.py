@@ -65,12 +65,11 @@ def rules() -> str:
 def contracts() -> str:
     """Return what each release expects of a platform: one table a runtime, one column a release that changed something."""
     lines = [NOTE, "# The platform contract, release by release\n"]
-    lines.append(
-        "How many places of SGLang's core use a member of the platform; `raises` where the base class refuses, `–` where the release has no such"
-    )
-    lines.append(
-        "member. A member that is used nowhere has no effect when it is overridden. `sglang-plug contract show --method NAME` lists the places.\n"
-    )
+    lines += [
+        "How many places of SGLang's core use a member of the platform; `raises` where the base class refuses, `–` where the",
+        "release has no such member. A member that is used nowhere has no effect when it is overridden.",
+        "`sglang-plug contract show --method NAME` lists the places.\n",
+    ]
     versions = [version for version in releases() if "post" not in version]
     for runtime, title in (("srt", "SRT"), ("diffusion", "Diffusion")):
         tables = {version: load(version).platform_contract(runtime) for version in versions}
