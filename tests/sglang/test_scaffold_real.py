@@ -18,7 +18,15 @@ from tests.scaffold.making import FORMS, make
 
 pytestmark = pytest.mark.sglang
 
-BORROWED = ("pytest", "_pytest", "pluggy", "iniconfig", "pygments", "packaging")  # what the engine's environment lacks to run tests
+BORROWED = (
+    "pytest",
+    "_pytest",
+    "py.py",
+    "pluggy",
+    "iniconfig",
+    "pygments",
+    "packaging",
+)  # what the engine's environment lacks to run tests
 PROMPT = "hello world"
 SERVED = ("srt", "both", "srt-0.5.17", "both-0.5.21")
 NO_HARDWARE = ("both-mlu", "both-cuda-plain")
