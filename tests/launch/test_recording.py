@@ -18,6 +18,7 @@ from sglang_plug.launch import distribution, recording
 from sglang_plug.launch.arguments import EngineArguments
 from sglang_plug.launch.plan import Plan
 from sglang_plug.launch.recorder import counters
+from sglang_plug.launch.recorder.failures import describe
 from sglang_plug.probe.environment import Environment
 from tests.plugins.install import SRT_PLUGINS, Site
 
@@ -30,6 +31,7 @@ TARGET = """
     def work(x): time.sleep(0.005); return x + 1
     def fail(x): raise ValueError(x)
     def never(): pass
+    def checked(x): pass
     class Box:
         @classmethod
         def make(cls): return cls()
@@ -44,11 +46,13 @@ HOOKS = """
         def open(self): return "bigger"
     def around(original, *args): return original(*args)
     def before(*args): return None
+    def strict(value): raise TypeError(value)
     def after(result, *args): return result * 2
     def register():
         HookRegistry.register("target.work", around, HookType.AROUND)
         HookRegistry.register("target.work", after)
         HookRegistry.register("target.fail", around, HookType.AROUND)
+        HookRegistry.register("target.checked", strict, HookType.BEFORE)
         HookRegistry.register("target.never", before, HookType.BEFORE)
         HookRegistry.register("target.forever", before, HookType.BEFORE)
         HookRegistry.register("target.Box", Bigger, HookType.REPLACE)
@@ -95,12 +99,19 @@ def hooks_of(found: recording.Recording) -> dict[tuple[str, str], recording.Hook
 
 
 def test_every_call_is_counted_and_nothing_changes(site, tmp_path):
-    code = "import target\nprint([target.work(x) for x in range(3)])\ntry: target.fail(1)\nexcept ValueError as e: print('raised', e)"
+    code = """
+import target
+print([target.work(x) for x in range(3)])
+for function in (target.fail, target.checked):
+    try: function(1)
+    except (ValueError, TypeError) as error: print('raised', error)
+"""
     found, done = record(site, tmp_path / "records", code)
-    assert done.stdout == "[2, 4, 6]\nraised 1\n", done.stderr  # (x + 1) * 2, as the hook wants it
+    assert done.stdout == "[2, 4, 6]\nraised 1\nraised 1\n", done.stderr  # (x + 1) * 2, as the hook wants it
     hooks = hooks_of(found)
     assert hooks["target.work", "around"].count == hooks["target.work", "after"].count == 3
     assert (hooks["target.fail", "around"].count, hooks["target.fail", "around"].raised) == (1, 1)
+    assert (hooks["target.checked", "before"].count, hooks["target.checked", "before"].raised) == (1, 1)
     assert hooks["target.work", "around"].raised == 0
     assert {hook.plugin for hook in hooks.values()} == {"my_hooks"}
     assert {hook.dist for hook in hooks.values()} == {"hooks-dist"}
@@ -116,7 +127,7 @@ def test_an_around_hook_does_not_pay_for_the_original(site, tmp_path):
 def test_silent_hooks_are_told_and_classes_are_not_counted(site, tmp_path):
     found, done = record(site, tmp_path / "records", "import target\ntarget.work(1); print(target.Box().open())")
     assert done.stdout == "bigger\n"
-    assert sorted(hook.target for hook in recording.silent(found)) == ["target.fail", "target.forever", "target.never"]
+    assert sorted(hook.target for hook in recording.silent(found)) == ["target.checked", "target.fail", "target.forever", "target.never"]
     assert hooks_of(found)["target.Box", "replace"].is_class
 
 
@@ -125,6 +136,14 @@ def test_a_failed_hook_has_its_root_cause(site, tmp_path):
     causes = {hook.target: hook.cause for _, hook in recording.failed(found)}
     assert causes["broken.inner.name"] == "ModuleNotFoundError: No module named 'vendor_runtime'"
     assert "gone" in causes["target.gone"]
+
+
+def test_sglangs_masked_import_is_unmasked(site, monkeypatch):
+    """SGLang's own resolver ends in a missing attribute where the import of the target's module failed."""
+    monkeypatch.syspath_prepend(str(site.root))
+    facts = describe(AttributeError("module 'broken' has no attribute 'inner'"), "broken.inner.name")
+    assert facts["error"] == "AttributeError: module 'broken' has no attribute 'inner'"
+    assert facts["cause"] == "ModuleNotFoundError: No module named 'vendor_runtime'"
 
 
 def test_a_plugin_that_fails_is_told(site, tmp_path):
