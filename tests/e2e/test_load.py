@@ -50,6 +50,7 @@ def used_tokens(server: Server) -> tuple[int, int]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_a_thousand_requests_and_a_hundred_that_go_away():
     with serving("--engine", "standin") as server:
         answers = asyncio.run(_all(server.url))
