@@ -47,7 +47,7 @@ def doctor(
         list[str] | None,
         typer.Argument(
             help="Entry points or distributions; those named are examined even where SGLang leaves them alone.",
-            metavar="[NAME]…",
+            metavar="NAME…",
             show_default=False,
         ),
     ] = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING
 
@@ -103,10 +104,12 @@ def hardware_absent(world: World) -> Iterator[Finding]:
 
 def imports_inside(world: World) -> Iterator[Finding]:
     """SP310, SP330: what a platform's callback imports of SGLang; the stand-in has no circle, real SGLang does."""
+    inside = os.path.dirname(world.rehearsal.get("sglang", {}).get("file") or os.devnull) + os.sep
     for entry in world.of("platform", "srt"):
         if entry.error("load") or entry.error("call"):
             continue
-        seen = [row for row in entry.report.get("imports", ()) if not row["module"].startswith(SAFE) and row.get("file")]
+        asked = [row for row in entry.report.get("imports", ()) if row.get("file") and not row["file"].startswith(inside)]
+        seen = [row for row in asked if not row["module"].startswith(SAFE)]
         circular = [row for row in seen if row["module"].startswith(CIRCULAR)]
         if circular and not world.real:
             first = circular[0]

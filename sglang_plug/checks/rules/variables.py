@@ -33,7 +33,6 @@ MISNOMERS = {
     "SGLANG_ENABLED_PLUGINS": environ.PLUGINS,
     "SGLANG_CPU_ENGINE": environ.CPU_ENGINE,
 }
-_SERVICE = re.compile(r"_(SERVICE_HOST|SERVICE_PORT|PORT)(_|$)|_(TCP|UDP)_|_(TCP|UDP)$")  # what Kubernetes sets for every service
 
 
 def platform_unknown(world: World) -> Iterator[Finding]:
@@ -236,7 +235,7 @@ def misspelt_variable(world: World) -> Iterator[Finding]:
 def misspelling(name: str) -> str | None:
     """Return the variable that a near miss means; None for SGLang's own variables, and for all that resemble none."""
     aliases = {known.replace("SGLANG_", "SGL_", 1) for known in environ.VARIABLES}
-    if name in environ.VARIABLES or name in aliases or _SERVICE.search(name):
+    if name in environ.VARIABLES or name in aliases:
         return None
     upper = name.upper().replace("-", "_")
     if upper in environ.VARIABLES:
