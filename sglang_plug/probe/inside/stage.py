@@ -50,7 +50,7 @@ class Stage:
         self.facts: dict[str, Any] = {"imports": [], "platforms": {}, "verdict": {}, "plugins": {}, "together": {}, "backends": {}}
         self.resolving: dict[str, bool] = {}
         self.touched: list[dict[str, Any]] = []
-        self.watcher = Watcher(self)
+        self.watcher = Watcher(self.select, self.resolving)
 
     def play(self) -> dict[str, Any]:
         """Run the whole rehearsal and return its facts."""

@@ -12,16 +12,15 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
-    from .stage import Stage
-
 PLATFORM_MODULES = {"srt": "sglang.srt.platforms", "diffusion": "sglang.multimodal_gen.runtime.platforms"}
 
 
 class Watcher(MetaPathFinder):
     """Wraps `current_platform` of the two platform modules as they load, and notes who imports what while a plugin is on trial."""
 
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
+    def __init__(self, select: Callable[[str, ModuleType, Callable[[str], Any]], Any], resolving: dict[str, bool]) -> None:
+        self._select = select
+        self._resolving = resolving
         self.recording: list[dict[str, Any]] | None = None
         self.deciding: str | None = None  # the runtime whose platform is on trial
         self.touched: list[dict[str, Any]] = []
@@ -70,8 +69,8 @@ class Watcher(MetaPathFinder):
             self.touched.append(asker())
             message = "current_platform was read by the plugin that is being activated to resolve it"
             raise RuntimeError(message)
-        if runtime not in self.stage.resolving and os.getpid() == self._process:  # in a fork the host acts by itself
-            return self.stage.select(runtime, module, read)
+        if runtime not in self._resolving and os.getpid() == self._process:  # in a fork the host acts by itself
+            return self._select(runtime, module, read)
         return read("current_platform")
 
 
