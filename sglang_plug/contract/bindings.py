@@ -11,7 +11,8 @@ class Binding:
 
     Attributes:
         code: `c` class, `f` function, `i` import, `v` value, `d` annotation without a value.
-        flags: of a function: `a` async, `g` generator, `s` static, `k` class method, `p` property; of an import: `z` lazy.
+        flags: of a function: `a` async, `g` generator, `s` static, `k` class method, `p` property; of an import: `z` lazy;
+            of a class: `l` slots, `o` open (computed names are set on it).
         text: bases, signature, import target, or value.
         decorators: comma-separated.
         maybe: bound under a condition only.

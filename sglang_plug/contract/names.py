@@ -293,6 +293,8 @@ class Lookup:
         row = module.get(path) if module else None
         if row is None:
             return False
+        if "o" in row.code[1:]:
+            return True  # attributes with computed names are set on it
         if "metaclass=" in row.text and not row.text.endswith(("ABCMeta", "EnumMeta")):
             return True
         return any(not inheritance.keeps_class(decorator) for decorator in split_list(row.decorators))

@@ -43,6 +43,9 @@ class _Reader:
         self._run(tree.body, scope)
         for name in _globals_of_functions(tree):
             scope.setdefault(name, Binding("v", maybe=True))
+        for name in _open_classes(tree):
+            if name in scope and scope[name].code == "c":
+                scope[name] = replace(scope[name], flags=scope[name].flags + "o")
         if "__getattr__" in scope and scope["__getattr__"].code == "f":
             self.result.served = served_names(tree, self._constant)
         self._read_exports(scope)
@@ -106,6 +109,8 @@ class _Reader:
     def _on_assign(self, node: ast.Assign, scope: dict[str, Binding]) -> None:
         for target in node.targets:
             self._assign(target, node.value, scope)
+        if isinstance(node.value, ast.Call) and dotted_name(node.value.func) == "globals" and not self.in_class:
+            self.result.dynamic = True  # the namespace by another name: what is put in there is not followed
         if self.folds and not self.in_class and len(node.targets) == 1:
             self._remember(node.targets[0], node.value)
 
@@ -291,10 +296,10 @@ class _Reader:
     def _on_for(self, node: ast.For, scope: dict[str, Binding]) -> None:
         if (self.folds and self._unroll(node, scope)) or self._over_classes(node, scope):
             return
-        inner: dict[str, Binding] = {}
+        inner = dict(scope)
         self._assign(node.target, None, inner)
         self._run([*node.body, *node.orelse], inner)
-        self._merge([inner, {}], scope)
+        self._merge([{name: binding for name, binding in inner.items() if scope.get(name) is not binding}, {}], scope)
 
     def _over_classes(self, node: ast.For, scope: dict[str, Binding]) -> bool:
         """Run `for cls in (A, B): cls.x = …`; False for any other loop."""
@@ -387,6 +392,17 @@ def _is_bare_field(value: ast.expr) -> bool:
     name = (dotted_name(value.func) or "").rpartition(".")[2]
     words = {word.arg for word in value.keywords}
     return name == "field" and "default" not in words
+
+
+def _open_classes(tree: ast.Module) -> set[str]:
+    """The names that `setattr(NAME, computed, …)` gives more attributes, anywhere in the module."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "setattr" and len(node.args) == 3:
+            owner = dotted_name(node.args[0])
+            if owner is not None and not isinstance(node.args[1], ast.Constant):
+                found.add(owner)
+    return found
 
 
 def _globals_of_functions(tree: ast.Module) -> Iterator[str]:

@@ -368,3 +368,11 @@ def test_private_names_are_mangled(release):
     one = release(sglang__m="class _C:\n    def __hidden(self): ...\n    def __dunder__(self): ...\n")
     assert one.find("sglang.m._C._C__hidden").kind is Kind.METHOD
     assert one.find("sglang.m._C.__dunder__").kind is Kind.METHOD
+
+
+def test_a_class_that_gets_computed_names_is_open(release):
+    text = "class C:\n    def m(self): ...\nclass D: ...\ndef install():\n    for n in load():\n        setattr(C, n, 1)\n"
+    one = release(sglang__m=text)
+    assert one.find("sglang.m.C.m").kind is Kind.METHOD
+    assert one.find("sglang.m.C.other").kind is Kind.UNKNOWN
+    assert one.find("sglang.m.D.other") is None
