@@ -112,6 +112,13 @@ def test_sglangs_own_masked_words_are_quoted(site, doctor):
     assert "Nope" in str(found.cause)
 
 
+def test_the_words_of_a_selected_platforms_failure_are_quoted(site, doctor):
+    platform(site, "pa", "import math\ndef activate(): return math.nope\n")
+    found = told(doctor(env={"SGLANG_PLATFORM": "pa"}))["SP302"][0]
+    assert "cannot import name 'current_platform'" in found.message
+    assert "math" in str(found.cause)
+
+
 def test_unselected_vendors_hooks_are_left_alone(site, doctor):  # S3.3
     platform(site, "pa")
     site.add(

@@ -65,6 +65,8 @@ def _judge_failure(world: World, entry: Entry, phase: str, error: Mapping[str, A
         "shown": shown(entry, error) if world.selected(entry.runtime) == entry.name else None,
     }
     after = consequence(world, entry)
+    if shared["shown"]:
+        after += f"; SGLang shows this as: {shared['shown']}"
     if error.get("not_an_exception"):
         code = error.get("code")
         what = f"exit status {code if code is not None else 0}" if error["type"] == "SystemExit" else error["type"]
@@ -87,7 +89,7 @@ def _judge_failure(world: World, entry: Entry, phase: str, error: Mapping[str, A
         hint = "sglang-plug doctor --python /path/to/python, with SGLang installed there"
         return find("SP008", subject, message, cause=cause_of(error), hint=hint, **shared)
     if phase == "load":
-        return _judge_load(world, entry, error, shared)
+        return _judge_load(world, entry, error, after, shared)
     callback = entry.report.get("callback", {})
     if _is_call_error(error, callback):
         return _judge_callback(entry, error, callback, after, shared)
@@ -125,8 +127,8 @@ def _raise_hint(world: World, entry: Entry, root: Mapping[str, Any]) -> str:
     return f"sglang-plug doctor {entry.name} --verbose shows the traceback"
 
 
-def _judge_load(world: World, entry: Entry, error: Mapping[str, Any], shared: dict[str, Any]) -> Finding:
-    root, after = error["root"], consequence(world, entry)
+def _judge_load(world: World, entry: Entry, error: Mapping[str, Any], after: str, shared: dict[str, Any]) -> Finding:
+    root = error["root"]
     missing = root.get("module")
     top = entry.module.partition(".")[0]
     if missing and (missing == entry.module or entry.module.startswith(missing + ".")):

@@ -49,7 +49,6 @@ class Stage:
         self.request = request
         self.facts: dict[str, Any] = {"imports": [], "platforms": {}, "verdict": {}, "plugins": {}, "together": {}, "backends": {}}
         self.resolving: dict[str, bool] = {}
-        self.touched: list[dict[str, Any]] = []
         self.watcher = Watcher(self.select, self.resolving)
 
     def play(self) -> dict[str, Any]:

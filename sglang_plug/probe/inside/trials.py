@@ -33,7 +33,7 @@ HOST_LOGGERS = (
 def platform(candidate: dict[str, Any], note: Note, runtime: str, watcher: Watcher) -> dict[str, Any]:
     """Load a platform's callback, call it, resolve and build the class it names: phases load, call, class, instance."""
     subject = Subject(note)
-    watcher.recording, watcher.deciding = [], runtime
+    watcher.recording, watcher.touched, watcher.deciding = [], [], runtime
     fine, callback = subject.phase("load", lambda: load(candidate["value"]))
     if fine:
         subject.report["callback"] = functions.describe(callback)
