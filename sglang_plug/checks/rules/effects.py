@@ -217,7 +217,7 @@ def slow(world: World) -> Iterator[Finding]:
     for entry in world.tried:
         parts = {phase: entry.phases[phase]["seconds"] for phase in ("load", "call") if phase in entry.phases}
         heavy = any(_brings_sglang(entry, PHASE_WORDS[phase]) for phase in parts)
-        if sum(parts.values()) > SLOW and not heavy:
+        if sum(parts.values()) > SLOW and not heavy and not entry.failed:
             told = ", ".join(f"{'import' if phase == 'load' else 'callback'} {seconds:.1f} s" for phase, seconds in parts.items())
             yield find(
                 "SP331",
