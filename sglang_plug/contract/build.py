@@ -110,7 +110,7 @@ def _rows(file: SourceFile) -> tuple[RowKey, ...]:
     assert file.content is not None
     try:
         names = read_module(file.content, file.module, is_package=file.is_package)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError):
         return (("@dyn", "m", "", ""),)  # a template or a newer Python: nothing can be said about its names
     rows: list[RowKey] = []
     _spell("", names.names, rows)

@@ -260,8 +260,9 @@ def test_what_can_be_read_of_a_sum_is_read(findings):
 def test_an_optional_parameter_that_was_renamed(findings):
     """`use_mscclpp_allreduce` became `use_mscclpp` in 0.5.21, and callers pass it by name."""
     source = HEAD + (
-        "def h(group_ranks, local_rank, backend, use_pynccl=None, use_custom_allreduce=None, use_message_queue_broadcaster=False, group_name=None,\n"
-        "      use_mscclpp_allreduce=None, use_torch_symm_mem_allreduce=None, recovered_rank=False, rank_offset=0, max_world_size=None): ...\n"
+        "def h(group_ranks, local_rank, backend, use_pynccl=None, use_custom_allreduce=None, use_message_queue_broadcaster=False,\n"
+        "      group_name=None, use_mscclpp_allreduce=None, use_torch_symm_mem_allreduce=None, recovered_rank=False, rank_offset=0,\n"
+        "      max_world_size=None): ...\n"
         "HookRegistry.register('sglang.srt.distributed.parallel_state.init_model_parallel_group', h, HookType.REPLACE)\n"
     )
     (finding,) = findings(source, "0.5.11", "0.5.20", "0.5.21", "0.5.23")

@@ -15,20 +15,10 @@ MODULES = [
     "argparse", "asyncio.base_events", "asyncio.tasks", "calendar", "cmd", "collections", "concurrent.futures.process", "configparser",
     "contextlib", "copy", "csv", "dataclasses", "difflib", "email.message", "enum", "fractions", "functools", "heapq", "http.server",
     "importlib.metadata", "inspect", "json.decoder", "logging", "logging.handlers", "multiprocessing.context", "pathlib", "pickle", "queue",
-    "random", "selectors", "shutil", "subprocess", "tempfile", "textwrap", "threading", "traceback", "typing", "unittest.mock", "uuid", "weakref",
+    "random", "selectors", "shutil", "subprocess", "tempfile", "textwrap", "threading", "traceback", "typing", "unittest.mock", "uuid", "weakref",  # noqa: E501 - a row of a table
 ]  # fmt: skip
-_IMPLICIT = {
-    "__name__",
-    "__doc__",
-    "__package__",
-    "__loader__",
-    "__spec__",
-    "__file__",
-    "__cached__",
-    "__builtins__",
-    "__path__",
-    "__annotations__",
-}
+_WORDS = ("name", "doc", "package", "loader", "spec", "file", "cached", "builtins", "path", "annotations")
+_IMPLICIT = {f"__{word}__" for word in _WORDS}
 
 
 def read(name: str):

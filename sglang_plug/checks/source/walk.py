@@ -91,8 +91,11 @@ def read_file(file: PythonFile) -> FileFacts:
     if not file.is_package:
         package = package.rpartition(".")[0]
     walker = _Walker(facts, package)
-    walker.bind(tree.body, facts.scope, ())
-    walker.visit(tree.body, facts.scope, ())
+    try:
+        walker.bind(tree.body, facts.scope, ())
+        walker.visit(tree.body, facts.scope, ())
+    except RecursionError:
+        return FileFacts(file, Scope(file), ValueError("it is nested too deeply"))
     return facts
 
 
