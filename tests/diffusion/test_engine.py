@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from tests.diffusion import packages
 from tests.plugins.install import DIFFUSION_PLUGINS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.diffusion.conftest import World
@@ -178,14 +180,21 @@ def gone(pid: int) -> bool:
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="pidfd_open")
 
 
+@pytest.fixture
+def scratch() -> Iterator[str]:
+    """Where a launcher that is killed leaves its socket; short, because the path of a socket has some hundred letters at most."""
+    with tempfile.TemporaryDirectory(prefix="plug", dir="/tmp") as folder:
+        yield folder
+
+
 @LINUX
-def test_a_worker_that_hangs_in_its_backend_ends_with_its_launcher_too(world: World):
+def test_a_worker_that_hangs_in_its_backend_ends_with_its_launcher_too(world: World, scratch: str):
     stuck = "        def init_backend(self): __import__('threading').Event().wait()\n"
     packages.install(world.site, "init_backend", platform=packages.PLATFORM.replace(FAILING["backend"][0], stuck))
     fifo = world.folder / "journal"
     os.mkfifo(fifo)
     (world.folder / "script.py").write_text(WAITING)
-    with world.start(str(world.folder / "script.py"), JOURNAL=str(fifo)) as process:
+    with world.start(str(world.folder / "script.py"), JOURNAL=str(fifo), TMPDIR=scratch) as process:
         pid = None
         while pid is None:  # each writer opens the pipe anew, so it ends between them
             notes = [json.loads(line) for line in fifo.read_text().splitlines()]
@@ -197,9 +206,9 @@ def test_a_worker_that_hangs_in_its_backend_ends_with_its_launcher_too(world: Wo
 
 
 @LINUX
-def test_workers_end_with_a_launcher_that_is_killed(world: World):
+def test_workers_end_with_a_launcher_that_is_killed(world: World, scratch: str):
     (world.folder / "script.py").write_text(WAITING)
-    with world.start(str(world.folder / "script.py"), SGLANG_DIFFUSION_PLATFORM_OVERRIDE="cpu") as process:
+    with world.start(str(world.folder / "script.py"), SGLANG_DIFFUSION_PLATFORM_OVERRIDE="cpu", TMPDIR=scratch) as process:
         assert process.stdout is not None
         pids = [int(word) for word in process.stdout.readline().split()]
         assert pids
