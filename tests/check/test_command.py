@@ -107,6 +107,15 @@ def test_a_baseline_holds_what_is_known(command, folder, tmp_path):
     assert [finding["location"]["line"] for finding in json.loads(out)["findings"]] == [5]
 
 
+def test_a_baseline_counts(command, folder, tmp_path):
+    """One known finding does not hide a second one of the same name in the same file."""
+    known = tmp_path / "known.json"
+    command("--sglang", "0.5.23", "--write-baseline", str(known))
+    (folder / "plug/mod.py").write_text(f"{MODULE}def f():\n    {SOURCE}")
+    status, out, _ = command("--sglang", "0.5.23", "--baseline", str(known), "--format", "json")
+    assert (status, len(json.loads(out)["findings"])) == (1, 1)
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 9, "findings": {}}', '{"schema": 1, "findings": {"a": 1}}'])
 def test_a_file_that_is_no_baseline(command, tmp_path, text):
     (tmp_path / "b.json").write_text(text)
