@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 STYLES = {Level.ERROR: "bold red", Level.WARNING: "yellow", Level.INFO: "cyan"}
 TITLES = {Level.ERROR: "Errors", Level.WARNING: "Warnings", Level.INFO: "Notes"}
-MARKS = {"ok": "ok", "inactive": "inactive", "failed": "FAILED", "skipped": "skipped"}
+MARKS = {"ok": "ok", "inactive": "inactive", "failed": "FAILED", "skipped": "skipped", "untried": "untried"}
 
 
 class Line(NamedTuple):
