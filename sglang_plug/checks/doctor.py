@@ -215,6 +215,7 @@ def _host(world: World) -> dict[str, Any]:
                 "qualname": decision.resolution.qualname,
                 "dist": decision.resolution.dist,
                 "error": decision.resolution.error.message if decision.resolution.error else None,
+                "steps": [{"rule": s.rule, "subject": s.subject, "verdict": s.verdict, "why": s.why} for s in decision.resolution.steps],
             }
             for runtime, decision in world.decisions.items()
         },

@@ -11,6 +11,8 @@ from sglang_plug.checks.table import rule
 from sglang_plug.report.escape import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sglang_plug.checks.doctor import Report
 
 _TITLES = {Level.ERROR: "Errors", Level.WARNING: "Warnings", Level.INFO: "Notes"}
@@ -23,7 +25,10 @@ table { border-collapse: collapse; width: 100%; } th, td { text-align: left; pad
 article { border-left: 4px solid var(--info); padding: .2rem 1rem; margin: 1rem 0; }
 article.error { border-color: var(--error); } article.warning { border-color: var(--warning); }
 article h3 { font-size: 1rem; margin: .2rem 0; } dl { margin: .3rem 0; } dt { float: left; clear: left; width: 4rem; opacity: .7; }
-dd { margin: 0 0 0 4.5rem; } pre { overflow: auto; white-space: pre-wrap; } .failed { color: var(--error); }
+dd { margin: 0 0 0 4.5rem; } pre { overflow: auto; white-space: pre-wrap; } .failed, .refused { color: var(--error); }
+.chosen, .active { font-weight: bold; } label { margin-right: 1rem; white-space: nowrap; } summary { cursor: pointer; }
+.scroll { overflow-x: auto; } .scroll td { overflow-wrap: normal; }
+body:has(#error:not(:checked)) .error, body:has(#warning:not(:checked)) .warning, body:has(#info:not(:checked)) .info { display: none; }
 @media (prefers-color-scheme: dark) { :root { --error: #f2b8b5; --warning: #f5c56b; --info: #a8c7fa; } }
 """
 
@@ -33,13 +38,20 @@ def render(report: Report) -> str:
     host, counts = report.host, report.summary
     title = f"sglang-plug {host.get('command', 'doctor')}: {counts['error']} errors, {counts['warning']} warnings, {counts['info']} notes"
     body = [f"<h1>{_text(title)}</h1>", *_host(report), *_entry_points(report)]
+    if report.findings:
+        body += ["<h2>Findings</h2>", "<p>show: " + "".join(map(_filter, Level)) + "</p>"]
     for level in Level:
         found = [finding for finding in report.findings if finding.level is level]
         if found:
-            body += [f"<h2>{_TITLES[level]} ({len(found)})</h2>", *map(_finding, found)]
+            body += [f'<section class="{level.value}"><h2>{_TITLES[level]} ({len(found)})</h2>', *map(_finding, found), "</section>"]
     body.append(f"<footer><small>sglang-plug {_text(__version__)}</small></footer>")
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{_text(title)}</title><style>{_STYLE}</style>'
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n' + "\n".join(body) + "\n</body></html>\n"
+
+
+def _filter(level: Level) -> str:
+    """A box that hides a level's findings, by style alone."""
+    return f'<label><input type="checkbox" id="{level.value}" checked> {_TITLES[level].lower()}</label>'
 
 
 def _host(report: Report) -> list[str]:
@@ -51,8 +63,24 @@ def _host(report: Report) -> list[str]:
     rows = [f"<p><code>{_text(host['python'])}</code>, Python {_text(host['version'])}, {_text(engine)}</p>"]
     for runtime, decision in host["platforms"].items():
         chosen = decision["error"] or f"{decision['outcome']} {decision['name']}"
-        rows.append(f"<p>{_text(runtime)}: <code>{_text(chosen)}</code></p>")
-    return rows
+        rows.append(
+            f"<details><summary>{_text(runtime)}: <code>{_text(chosen)}</code></summary>{_trail(decision.get('steps', ()))}</details>"
+        )
+    variables = " ".join(f"{name}={value}" for name, value in host.get("variables", {}).items()) or "none of SGLang's is set"
+    facts = [("prefix", host["prefix"]), ("directory", host.get("cwd")), ("launch", host.get("launch")), ("variables", variables)]
+    listed = "".join(f"<tr><td>{name}</td><td>{_text(value)}</td></tr>" for name, value in facts if value)
+    return [*rows, f"<details><summary>environment</summary><table>{listed}</table></details>"]
+
+
+def _trail(steps: Iterable[dict[str, str]]) -> str:
+    """The rules that were tried, in their order."""
+    rows = [
+        f'<tr class="{_text(step["verdict"])}">'
+        + "".join(f"<td>{_text(step[key])}</td>" for key in ("rule", "subject", "verdict", "why"))
+        + "</tr>"
+        for step in steps
+    ]
+    return f'<div class="scroll"><table>{"".join(rows)}</table></div>'
 
 
 def _entry_points(report: Report) -> list[str]:

@@ -34,7 +34,8 @@ def report() -> Report:
         Finding("SP001", Level.INFO, {"kind": "host", "name": EVIL}, "no SGLang"),
     )
     sglang = {"engine": "standin", "version": None, "origin": None}
-    platforms = {"srt": {"outcome": "error", "name": None, "dist": None, "error": EVIL}}
+    steps = [{"rule": "activate", "subject": EVIL, "verdict": "failed", "why": EVIL}]
+    platforms = {"srt": {"outcome": "error", "name": None, "dist": None, "error": EVIL, "steps": steps}}
     host = {"python": EVIL, "version": "3.11", "prefix": "/p", "release": "0.5.23", "sglang": sglang, "platforms": platforms}
     return Report(host, rows, found)
 
@@ -97,6 +98,9 @@ def test_html_is_one_page_without_outside_parts(report):
 
     Reader().feed(text)
     assert "script" not in seen
+    assert seen.count("input") == 3  # a box for each level
+    for level in Level:
+        assert f'id="{level.value}"' in text
     assert seen.count("article") == 3
 
 
