@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import EnumMeta
+from enum import Enum
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
@@ -106,7 +106,7 @@ def _choices(param: Any) -> list[str]:
         (kind,) = get_args(kind)
     if get_origin(kind) is Literal:
         return [str(word) for word in get_args(kind)]
-    return [str(member.value) for member in kind] if isinstance(kind, EnumMeta) else []
+    return [str(member.value) for member in kind] if isinstance(kind, type) and issubclass(kind, Enum) else []
 
 
 def _first_line(text: str | None) -> str:

@@ -76,7 +76,7 @@ def _methods(_prefix: str) -> Iterable[str]:
     from sglang_plug.contract.catalogue import load, newest
 
     release = load(newest())
-    return [name for runtime in ("srt", "diffusion") for name in release.platform_contract(runtime).members]
+    return [name for runtime in ("srt", "diffusion") if (contract := release.platform_contract(runtime)) for name in contract.members]
 
 
 KINDS: dict[str, Callable[[str], Iterable[str]]] = {

@@ -69,7 +69,7 @@ def method_missing(world: World) -> Iterator[Finding]:
                 entry.subject(target=facts["qualname"]),
                 f"{entry.label}: {facts['qualname']} leaves out {names([name for name, _ in optional])}; features that need them raise "
                 "NotImplementedError",
-                hint=f"sglang-plug contract show --release {world.release} tells what calls them",
+                hint=f"sglang-plug contract show {world.release} tells what calls them",
                 location=class_place(facts),
                 level=Level.INFO,
             )

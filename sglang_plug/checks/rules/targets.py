@@ -95,7 +95,7 @@ def _judge_error(world: World, entry: Entry, hook: Mapping[str, Any], error: Map
         cause=shown,
         hint=f"did you mean {names(near, 3)}?"
         if near
-        else f"sglang-plug contract show {str(hook['target']).rpartition('.')[0]} lists what can be hooked",
+        else f"sglang-plug contract targets '{str(hook['target']).rpartition('.')[0]}.*' lists what can be hooked",
         location=hook_place(hook),
     )
 
