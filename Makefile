@@ -1,7 +1,7 @@
 # Targets for people who work on sglang-plug. A clean clone needs python3.11 (or newer) and make, nothing else.
 #
 #   make venv                      .venv with the project and everything its ordinary suite needs
-#   make demo                      scaffold -> install -> doctor -> resolve -> serve -> one answered request
+#   make demo                      scaffold -> install -> doctor -> resolve -> serve -> an answered request, and an image
 #   make demo ENGINE=sglang        the same on real SGLang, on the CPU, in an environment of its own
 #   make test / make test-sglang   the ordinary suite / the suite that needs real SGLang
 #   make lint types bench docs
