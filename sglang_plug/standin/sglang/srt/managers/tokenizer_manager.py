@@ -116,9 +116,10 @@ class TokenizerManager:
                 if self.died:
                     raise EngineDied(self.died)
                 finished = state.latest.finish_reason is not None
-                yield self._answer(rid, state)
+                answer = self._answer(rid, state)
                 if obj.incremental:
-                    state.pieces, state.output_ids = [], []
+                    state.pieces, state.output_ids = [], []  # before the client takes its time: more may arrive meanwhile
+                yield answer
         finally:
             del self.rid_to_state[rid]
             if not finished and self.died is None:
