@@ -76,4 +76,5 @@ bench: venv
 
 docs: venv
 	$(PIP) --constraint constraints.txt --editable '.[docs]'
-	$(BIN)/mkdocs build --strict
+	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python docs/pictures/draw.py --check
