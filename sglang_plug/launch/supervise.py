@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 GRACE = 8.0  # SGLang drains for about five seconds; the whole tree must be gone after ten
 LEFT_BEHIND = 2.0  # for what outlives an engine that ended by itself
+LOOK_STARTING, LOOK_SERVING = 1.0, 10.0
 SILENCE = 60.0
 WORKERS = ("sglang::", "ray::")  # what the engine's processes call themselves
 
@@ -41,6 +42,7 @@ class _State:
     progress: Progress = field(default_factory=Progress)
     listener: Listener = field(default_factory=Listener)
     heard: float = field(default_factory=time.monotonic)
+    looked: float = 0.0
     ready: float | None = None
     asked: str | None = None  # why the engine was told to stop
     deadline: float | None = None
@@ -69,11 +71,11 @@ def run(plan: Plan, audience: Audience, *, out: IO[bytes], err: IO[bytes], wishe
     watcher = Watcher(mark, wishes.folders)
     try:
         with _start(plan, mark) as process:
-            watcher.watch(process.pid)
+            run = _Run(plan, audience, process, tree.Family(process.pid, mark), watcher=watcher, wishes=wishes)
             try:
-                return _Run(plan, audience, process, mark, wishes).follow(out, err)
+                return run.follow(out, err)
             finally:
-                tree.end(process.pid, mark, grace=0)
+                run.family.end(grace=0)
     finally:
         for folder in wishes.folders:
             shutil.rmtree(folder, ignore_errors=True)
@@ -104,8 +106,18 @@ def _start(plan: Plan, mark: str) -> subprocess.Popen[bytes]:
 class _Run:
     """The loop of one launch: everything that happens arrives as an event on one queue."""
 
-    def __init__(self, plan: Plan, audience: Audience, process: subprocess.Popen[bytes], mark: str, wishes: Wishes) -> None:
-        self._plan, self._audience, self._process, self._mark, self._wishes = plan, audience, process, mark, wishes
+    def __init__(
+        self,
+        plan: Plan,
+        audience: Audience,
+        process: subprocess.Popen[bytes],
+        family: tree.Family,
+        *,
+        watcher: Watcher,
+        wishes: Wishes,
+    ) -> None:
+        self.family = family
+        self._plan, self._audience, self._process, self._watcher, self._wishes = plan, audience, process, watcher, wishes
         self._events: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self._state = _State()
         self._knocker = Knocker(
@@ -120,15 +132,14 @@ class _Run:
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         pumps = [self._pump(self._process.stdout, out), self._pump(self._process.stderr, err)]
+        self._look()
         with _signals(self._events):
             threading.Thread(target=lambda: self._events.put(("ended", self._process.wait())), daemon=True).start()
             self._knocker.start()
             while (status := self._turn()) is None:
                 pass
             self._knocker.stop()
-            killed = tree.end(
-                self._process.pid, self._mark, grace=max(0.0, (self._state.deadline or time.monotonic() + LEFT_BEHIND) - time.monotonic())
-            )
+            killed = self.family.end(grace=max(0.0, (self._state.deadline or time.monotonic() + LEFT_BEHIND) - time.monotonic()))
             if killed:
                 self._audience.killed(killed)
             for pump in pumps:
@@ -163,7 +174,7 @@ class _Run:
             self._stop(reason)
             return
         self._state.ready = self._state.seconds
-        everybody = tree.members(self._process.pid, self._mark)
+        everybody = self._look()
         self._state.workers = [process for process in everybody if process.title.startswith(WORKERS)]
         if self._wishes.at_ready is not None:
             self._wishes.at_ready(everybody)
@@ -171,8 +182,17 @@ class _Run:
         if self._wishes.until_ready:
             self._stop("trial start")
 
+    def _look(self) -> list[tree.Process]:
+        """See who is there, and tell the watcher: a process may later hide its mark, or lose its parent."""
+        self._state.looked = time.monotonic()
+        everybody = self.family.look()
+        self._watcher.watch(self.family.known)
+        return everybody
+
     def _tick(self) -> None:
         state, now = self._state, time.monotonic()
+        if now - state.looked > (LOOK_STARTING if state.ready is None else LOOK_SERVING):
+            self._look()
         if state.deadline is not None:
             if now > state.deadline:
                 self._kill()
@@ -207,7 +227,7 @@ class _Run:
 
     def _kill(self) -> None:
         self._state.deadline = time.monotonic()
-        for process in tree.members(self._process.pid, self._mark):
+        for process in self.family.look():
             tree.send(process.pid, signal.SIGKILL)
 
     def _drain(self) -> None:

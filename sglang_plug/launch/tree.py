@@ -1,6 +1,7 @@
-"""The processes of one launch: found by kinship and by a mark in their environment, ended together. Reads /proc; never prints.
+"""The processes of one launch: found by kinship, by a mark in their environment, and remembered; ended together. Reads /proc; never prints.
 
-Kinship is lost when a process in the middle dies, the mark when somebody runs a program with a fresh environment. Together they find all.
+Kinship is lost when a process in the middle dies; the mark when a program is run with a fresh environment, or renames itself (setproctitle
+writes its title over the environment). Who was seen once is therefore remembered, with the time of its start: numbers are used again.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class Process:
     parent: int
     state: str
     title: str
+    started: int = 0
 
 
 def snapshot() -> dict[int, Process]:
@@ -35,40 +37,63 @@ def snapshot() -> dict[int, Process]:
     return found
 
 
-def members(root: int, mark: str) -> list[Process]:
-    """Return the living processes of a launch: `root`, its descendants, and whoever carries `mark`. Never the caller."""
-    everybody = snapshot()
-    children: dict[int, list[int]] = {}
-    for process in everybody.values():
-        children.setdefault(process.parent, []).append(process.pid)
-    kin, todo = set(), [root]
-    while todo:
-        pid = todo.pop()
-        if pid not in kin:
-            kin.add(pid)
-            todo += children.get(pid, [])
-    kin |= {pid for pid in everybody if pid not in kin and _carries(pid, mark)}
-    return [p for pid in sorted(kin - {os.getpid()}) if (p := everybody.get(pid)) is not None and p.state not in "ZX"]
+class Family:
+    """The processes of a launch.
+
+    Args:
+        root: the first of them.
+        mark: the value of `MARK` in their environment.
+        known: pid -> start time of others that were seen before.
+    """
+
+    def __init__(self, root: int, mark: str, known: dict[int, int] | None = None) -> None:
+        self._mark = mark
+        self.known: dict[int, int] = dict(known or {})
+        process = _read(root)
+        if process is not None:
+            self.known.setdefault(root, process.started)
+
+    def look(self) -> list[Process]:
+        """Return those that live now, and remember them. Never the caller."""
+        everybody = snapshot()
+        children: dict[int, list[int]] = {}
+        for process in everybody.values():
+            children.setdefault(process.parent, []).append(process.pid)
+        todo = [pid for pid, started in self.known.items() if (seen := everybody.get(pid)) is not None and seen.started == started]
+        todo += [pid for pid in everybody if pid not in self.known and _carries(pid, self._mark)]
+        found: set[int] = set()
+        while todo:
+            pid = todo.pop()
+            if pid not in found:
+                found.add(pid)
+                todo += children.get(pid, [])
+        alive = [process for pid in sorted(found - {os.getpid()}) if (process := everybody[pid]).state not in "ZX"]
+        self.known.update({process.pid: process.started for process in alive})
+        return alive
+
+    def end(self, *, grace: float) -> list[Process]:
+        """End them all: SIGTERM, `grace` seconds, SIGKILL until none is left. Return those that had to be killed."""
+        for process in self.look():
+            send(process.pid, signal.SIGTERM)
+        killed = left = self._wait_for_none(grace)
+        deadline = time.monotonic() + 5
+        while left and time.monotonic() < deadline:
+            for process in left:
+                send(process.pid, signal.SIGKILL)
+            left = self._wait_for_none(0.2)
+        return killed
+
+    def _wait_for_none(self, seconds: float) -> list[Process]:
+        deadline = time.monotonic() + seconds
+        while (left := self.look()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return left
 
 
 def is_alive(process: Process) -> bool:
     """Tell whether a process that was seen before still runs; another one that has got its number does not count."""
     now = _read(process.pid)
-    return now is not None and now.state not in "ZX" and now.parent == process.parent
-
-
-def end(root: int, mark: str, *, grace: float) -> list[Process]:
-    """End a launch's processes: SIGTERM, `grace` seconds, SIGKILL until none is left. Return those that had to be killed."""
-    for process in members(root, mark):
-        send(process.pid, signal.SIGTERM)
-    left = _wait_for_none(root, mark, grace)
-    killed = left
-    deadline = time.monotonic() + 5
-    while left and time.monotonic() < deadline:
-        for process in left:
-            send(process.pid, signal.SIGKILL)
-        left = _wait_for_none(root, mark, 0.2)
-    return killed
+    return now is not None and now.state not in "ZX" and now.started == process.started
 
 
 def send(pid: int, number: signal.Signals) -> None:
@@ -96,13 +121,6 @@ def _prctl(option: int, value: int) -> None:
     _LIBC.prctl(option, value, 0, 0, 0)
 
 
-def _wait_for_none(root: int, mark: str, seconds: float) -> list[Process]:
-    deadline = time.monotonic() + seconds
-    while (left := members(root, mark)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return left
-
-
 def _read(pid: int) -> Process | None:
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
@@ -113,7 +131,7 @@ def _read(pid: int) -> Process | None:
         return None  # it ended while we looked
     fields = tail.split()
     title = words[0].decode(errors="replace").strip() or head.partition("(")[2]
-    return Process(pid, int(fields[1]), fields[0], title)
+    return Process(pid, int(fields[1]), fields[0], title, int(fields[19]))
 
 
 def _carries(pid: int, mark: str) -> bool:

@@ -23,6 +23,7 @@ class Watcher:
     """Handle of the watching process; `dismiss` it when everything was cleaned up."""
 
     def __init__(self, mark: str, folders: tuple[Path, ...] = ()) -> None:
+        self._told: dict[int, int] = {}
         env = {name: value for name, value in os.environ.items() if name != tree.MARK}
         package = str(Path(__file__).parents[2])
         env["PYTHONPATH"] = os.pathsep.join(filter(None, [package, env.get("PYTHONPATH", "")]))
@@ -35,9 +36,12 @@ class Watcher:
             env=env,
         )
 
-    def watch(self, root: int) -> None:
-        """Tell which process is the root of the launch."""
-        self._say(f"{root}\n".encode())
+    def watch(self, known: dict[int, int]) -> None:
+        """Tell the launch's processes that were seen so far, pid -> start time, the root first."""
+        new = {pid: started for pid, started in known.items() if self._told.get(pid) != started}
+        self._told.update(new)
+        if new:
+            self._say("".join(f"{pid} {started}\n" for pid, started in new.items()).encode())
 
     def dismiss(self) -> None:
         """End the watch: nothing is left to do."""
@@ -66,8 +70,8 @@ def main(argv: list[str]) -> int:
     said = sys.stdin.buffer.read()
     if said.endswith(FAREWELL):
         return 0
-    first = said.partition(b"\n")[0]
-    tree.end(int(first) if first.isdigit() else os.getpid(), mark, grace=GRACE)
+    known = {int(pid): int(started) for pid, started in (line.split() for line in said.decode().splitlines())}
+    tree.Family(next(iter(known), 0), mark, known).end(grace=GRACE)
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
     return 0

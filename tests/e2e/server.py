@@ -39,6 +39,7 @@ class Server:
     mark: str
     lines: list[str] = field(default_factory=list)
     status: int | None = None
+    seen: dict[int, int] = field(default_factory=dict)
     _ready: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -60,23 +61,36 @@ class Server:
     def wait_ready(self, limit: float) -> None:
         assert self._ready.wait(limit), f"not ready after {limit} s:\n{self.log}"
         assert READY in self.log, self.log
+        self.processes()
 
     def wait_end(self, limit: float) -> int:
         self.status = self.process.wait(limit)
         return self.status
 
     def processes(self) -> dict[int, str]:
-        """Return pid -> title of everything that this launch started, the tool and its watcher included."""
-        found = {}
+        """Return pid -> title of everything that this launch started, the tool and its watcher included.
+
+        SGLang's processes write their title over their environment, so that who was seen once is remembered.
+        """
+        found: dict[int, int] = {}
+        parents: dict[int, int] = {}
+        starts: dict[int, int] = {}
+        titles: dict[int, str] = {}
         for name in filter(str.isdigit, os.listdir("/proc")):
             try:
-                if f"{MARK}={self.mark}".encode() in Path("/proc", name, "environ").read_bytes().split(b"\0"):
-                    title = Path("/proc", name, "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-                    if title:  # a zombie has none
-                        found[int(name)] = title
+                stat = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
+                titles[int(name)] = Path("/proc", name, "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+                marked = f"{MARK}={self.mark}".encode() in Path("/proc", name, "environ").read_bytes().split(b"\0")
             except OSError:
-                continue
-        return found
+                continue  # gone, or somebody else's
+            parents[int(name)], starts[int(name)] = int(stat[1]), int(stat[19])
+            if titles[int(name)] and (marked or self.seen.get(int(name)) == int(stat[19])):  # a zombie has no title
+                found[int(name)] = int(stat[19])
+        for pid, parent in sorted(parents.items()):  # children have the higher numbers, but for a wrap
+            if parent in found and pid not in found and titles[pid]:
+                found[pid] = starts[pid]
+        self.seen.update(found)
+        return {pid: titles[pid] for pid in found}
 
     def pid_of(self, title: str) -> int:
         return next(pid for pid, name in self.processes().items() if name.startswith(title))

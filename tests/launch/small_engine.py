@@ -58,7 +58,12 @@ def main() -> None:
     options = parser.parse_args()
     pids = [os.getpid()]
     for kind in options.children:
-        child = subprocess.Popen([sys.executable, "-S", "-c", CHILD, kind], stdout=subprocess.PIPE, start_new_session=kind != "plain")
+        child = subprocess.Popen(
+            [sys.executable, "-S", "-c", CHILD, kind],
+            stdout=subprocess.PIPE,
+            start_new_session=kind != "plain",
+            env={} if kind == "hidden" else None,
+        )
         assert child.stdout is not None
         child.stdout.readline()
         pids.append(child.pid)

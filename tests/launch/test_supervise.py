@@ -80,6 +80,15 @@ def test_orphans_of_an_engine_that_dies_are_ended(small, ledger, streams, tmp_pa
     assert alive(pids_in(tmp_path / "pids")) == []
 
 
+def test_a_process_without_mark_and_parent_is_remembered(small, ledger, streams, tmp_path):
+    """SGLang's schedulers write their title over their environment; when main is killed, nothing else tells whose they were."""
+    ledger.when["ready"] = lambda: os.kill(pids_in(tmp_path / "pids")[0], signal.SIGKILL)
+    plan = small("--children", "hidden", "--pids", str(tmp_path / "pids"))
+    outcome = supervise.run(plan, ledger, out=streams[0], err=streams[1])
+    assert outcome.status == 128 + signal.SIGKILL
+    assert alive(pids_in(tmp_path / "pids")) == []
+
+
 def test_an_obituary_names_process_error_and_meaning(small, ledger, streams):
     outcome = supervise.run(small("--die", "scheduler"), ledger, out=streams[0], err=streams[1])
     assert outcome.obituary is not None
