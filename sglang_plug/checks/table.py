@@ -171,6 +171,7 @@ RULES: tuple[Rule, ...] = (
     Rule("SP708", "capability-unknown", E, "A platform sets a capability that this SGLang release does not have"),
     Rule("SP709", "writes-sealed-arguments", W, "A hook writes to server arguments that are read-only by then"),
     Rule("SP710", "flag-half-added", I, "A command-line flag is added, and its value reaches nobody"),
+    Rule("SP711", "patches-nothing", W, "A monkey patch sets a name that SGLang does not have"),
     Rule("SP801", "package-left-out", E, "A package that the plugin needs is not part of its build"),
     Rule("SP802", "hard-pin", W, "A requirement pins torch or sglang and makes pip replace the vendor's build"),
     Rule("SP803", "nothing-declared", I, "The project declares no entry point that SGLang reads"),

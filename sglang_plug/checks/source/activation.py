@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from sglang_plug.checks.model import Finding
     from sglang_plug.checks.source.declared import DeclaredEntry
+    from sglang_plug.checks.source.facts import FileFacts, Import
     from sglang_plug.checks.source.plugin import Plugin
-    from sglang_plug.checks.source.walk import FileFacts, Import
     from sglang_plug.contract.catalogue import Release
 
 _PACKAGES = {"srt": "sglang.srt.platforms", "diffusion": "sglang.multimodal_gen.runtime.platforms"}

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from sglang_plug.checks.source.found import found
 from sglang_plug.checks.source.guards import Tried, reached
+from sglang_plug.checks.source.patches import Written
 from sglang_plug.contract.model import Kind
 
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Iterator
 
     from sglang_plug.checks.model import Finding
+    from sglang_plug.checks.source.facts import FileFacts, Import, Use
     from sglang_plug.checks.source.plugin import Plugin
     from sglang_plug.checks.source.scopes import Guard
-    from sglang_plug.checks.source.walk import FileFacts, Import
     from sglang_plug.contract.catalogue import Release
 
 
@@ -60,19 +60,20 @@ def _dynamic_imports(plugin: Plugin, facts: FileFacts, release: Release) -> Iter
 
 def missing_attributes(plugin: Plugin, release: Release) -> Iterator[Finding]:
     """SP703: `module.name` and `Class.member` of imported things that a release does not have."""
+    written = Written(plugin, release)
     for facts in plugin.facts:
         for use in facts.uses:
             attributes = any(isinstance(guard, Tried) and guard.catches_attributes for guard in use.guards)
             if attributes or not reached(use.guards, release):
                 continue
-            yield from _judge_use(facts, use.dotted, use.node, release)
+            yield from _judge_use(facts, use, written, release)
 
 
-def _judge_use(facts: FileFacts, dotted: str, node: ast.Attribute, release: Release) -> Iterator[Finding]:
-    parts = dotted.split(".")
+def _judge_use(facts: FileFacts, use: Use, written: Written, release: Release) -> Iterator[Finding]:
+    parts = use.dotted.split(".")
     for length in range(2, len(parts) + 1):
         name = ".".join(parts[:length])
-        if name in facts.written:
+        if written.before(name, use):
             return
         owner, symbol = release.find(".".join(parts[: length - 1])), release.find(name)
         if owner is None or owner.kind not in {Kind.MODULE, Kind.CLASS} or owner.varies:
@@ -82,7 +83,7 @@ def _judge_use(facts: FileFacts, dotted: str, node: ast.Attribute, release: Rele
                 return  # the import is the finding
             what = "class" if owner.kind is Kind.CLASS else "module"
             message = f"the {what} {owner.origin} has no {parts[length - 1]}"
-            yield found("SP703", facts.file, node, name, message, near=f"{owner.origin}.{parts[length - 1]}")
+            yield found("SP703", facts.file, use.node, name, message, near=f"{owner.origin}.{parts[length - 1]}")
             return
 
 

@@ -8,12 +8,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.checks.source.guards import reached
-from sglang_plug.checks.source.walk import Call, FileFacts, read_file
+from sglang_plug.checks.source.walk import read_file
 from sglang_plug.contract.folding import Unfoldable, dotted_name, fold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from sglang_plug.checks.source.facts import Call, FileFacts
     from sglang_plug.checks.source.project import Project
     from sglang_plug.checks.source.scopes import Bound, Definition, Scope
     from sglang_plug.contract.catalogue import Release

@@ -14,9 +14,9 @@ from sglang_plug.contract.folding import dotted_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from sglang_plug.checks.source.facts import FileFacts
     from sglang_plug.checks.source.plugin import Plugin
     from sglang_plug.checks.source.scopes import Definition, Scope
-    from sglang_plug.checks.source.walk import FileFacts
     from sglang_plug.contract.catalogue import Release
 
 TYPES = frozenset({"BEFORE", "AFTER", "AROUND", "REPLACE"})

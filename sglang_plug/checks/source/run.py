@@ -14,6 +14,7 @@ from sglang_plug.checks.source.activation import judge_activation
 from sglang_plug.checks.source.declarations import judge_declarations, unread_groups
 from sglang_plug.checks.source.fitting import judge_hook
 from sglang_plug.checks.source.imports import missing_attributes, missing_imports
+from sglang_plug.checks.source.patches import lost_patches
 from sglang_plug.checks.source.platforms import judge_platforms
 from sglang_plug.checks.source.plugin import Plugin
 from sglang_plug.checks.source.project import read_project
@@ -140,6 +141,7 @@ def kept(report: CheckReport, wanted: frozenset[str], unwanted: frozenset[str]) 
 def _judge(plugin: Plugin, release: Release, hooks: list[Any]) -> Iterator[Finding]:
     yield from missing_imports(plugin, release)
     yield from missing_attributes(plugin, release)
+    yield from lost_patches(plugin, release)
     for hook in hooks:
         yield from judge_target(hook, release)
         yield from judge_hook(hook, release)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
+_DEPTH = 4  # of names that stand for names
+
+
 class Guard(Protocol):
     """One condition.
 
@@ -96,13 +99,19 @@ class Scope:
             scope, first = scope.parent, False
         return []
 
-    def dotted(self, node: ast.AST) -> str | None:
-        """Return the absolute dotted name of an expression when all its bindings agree that it is one import, else None."""
+    def dotted(self, node: ast.AST, depth: int = 0) -> str | None:
+        """Return the absolute dotted name of an expression when all its bindings agree that it is one import, else None.
+
+        `S = scheduler.Scheduler` and `m = importlib.import_module("a.b")` are followed where the name has no other binding.
+        """
         name = dotted_name(node)
         if name is None:
-            return None
+            return _imported_by_call(node) if depth else None
         first, _, rest = name.partition(".")
         bounds = self.lookup(first)
+        if len(bounds) == 1 and bounds[0].what == "value" and bounds[0].node is not None and bounds[0].scope is not None and depth < _DEPTH:
+            root = bounds[0].scope.dotted(bounds[0].node, depth + 1)
+            return f"{root}.{rest}" if root and rest else root
         roots = {bound.dotted for bound in bounds}
         if not bounds or len(roots) != 1 or any(bound.what != "import" for bound in bounds):
             return None
@@ -117,3 +126,16 @@ class Scope:
             for bound in self.lookup(first):
                 if bound.what == "import":
                     yield f"{bound.dotted}.{rest}" if rest else bound.dotted
+
+
+def _imported_by_call(node: ast.AST) -> str | None:
+    """`importlib.import_module("a.b")` and `sys.modules["a.b"]`, of a constant."""
+    if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
+        name, argument = dotted_name(node.func), node.args[0]
+    elif isinstance(node, ast.Subscript):
+        name, argument = dotted_name(node.value), node.slice
+    else:
+        return None
+    if name not in {"importlib.import_module", "import_module", "sys.modules"} or not isinstance(argument, ast.Constant):
+        return None
+    return argument.value if isinstance(argument.value, str) and not argument.value.startswith(".") else None

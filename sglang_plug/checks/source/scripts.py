@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sglang_plug.checks.model import Finding
+    from sglang_plug.checks.source.facts import Call, FileFacts
     from sglang_plug.checks.source.plugin import Plugin
-    from sglang_plug.checks.source.walk import Call, FileFacts
 
 _ENGINES = {
     "sglang.Engine": "srt",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sglang_plug.checks.source.facts import Call, Defined, FileFacts, Import, Store, Use
 from sglang_plug.checks.source.guards import Fallback, Tried, TypingOnly, catches
 from sglang_plug.checks.source.judging import Test
 from sglang_plug.checks.source.scopes import Bound, Scope
@@ -15,68 +16,8 @@ from sglang_plug.contract.folding import dotted_name
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from sglang_plug.checks.source.facts import Guards
     from sglang_plug.checks.source.project import PythonFile
-    from sglang_plug.checks.source.scopes import Guard
-
-    Guards = tuple[Guard, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Import:
-    """`from module import name` or `import module`: the absolute name that has to exist."""
-
-    dotted: str
-    is_from: bool
-    node: ast.stmt
-    guards: Guards
-    scope: Scope
-    name: str = ""  # of `from … import name`
-
-
-@dataclass(frozen=True, eq=False)
-class Use:
-    """A read of an attribute of something imported: `module.name`, `Class.member`."""
-
-    dotted: str
-    node: ast.Attribute
-    guards: Guards
-    scope: Scope
-
-
-@dataclass(frozen=True, eq=False)
-class Call:
-    """Any call, with its dotted callee as written."""
-
-    name: str
-    node: ast.Call
-    guards: Guards
-    scope: Scope
-
-
-@dataclass(frozen=True, eq=False)
-class Defined:
-    """A function or class, where it is defined."""
-
-    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-    guards: Guards
-    scope: Scope
-
-
-@dataclass(eq=False)
-class FileFacts:
-    """What one file says."""
-
-    file: PythonFile
-    scope: Scope
-    error: SyntaxError | ValueError | None = None
-    imports: list[Import] = field(default_factory=list)
-    uses: list[Use] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
-    functions: list[Defined] = field(default_factory=list)
-    classes: list[Defined] = field(default_factory=list)
-    scopes: dict[ast.AST, Scope] = field(default_factory=dict)
-    written: set[str] = field(default_factory=set)  # dotted names that the file assigns to
-    main_guard: bool = False
 
 
 def read_file(file: PythonFile) -> FileFacts:
@@ -144,10 +85,6 @@ class _Walker:
                 if isinstance(part, ast.Name):
                     kind = "loop" if what == "loop" else "unpacked" if what == "value" else "other"
                     scope.bind(part.id, Bound(kind, node=value, guards=guards, scope=scope, target=target))
-        else:
-            name = scope.dotted(target)
-            if name is not None:
-                self.facts.written.add(name)
 
     def _imported(self, node: ast.Import | ast.ImportFrom) -> list[tuple[str, str]]:
         if isinstance(node, ast.Import):
@@ -184,7 +121,8 @@ class _Walker:
         inside: Guards = (Tried(imports, attributes),) if imports or attributes else ()
         blocks = [(node.body, inside)]
         blocks += [(handler.body, (Fallback(wanted, pure),)) for handler in node.handlers]
-        return [*blocks, (node.orelse, ()), (node.finalbody, ())]
+        behind: Guards = (_Passed(wanted),) if imports and wanted else ()
+        return [*blocks, (node.orelse, behind), (node.finalbody, ())]
 
     def _wanted(self, node: ast.stmt) -> list[str]:
         if isinstance(node, ast.Import):
@@ -282,13 +220,21 @@ class _Walker:
             for index, part in enumerate(node.values):
                 self._visit_expression(part, scope, (*guards, *(Test(before, scope) for before in node.values[:index])))
             return
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-            dotted = scope.dotted(node)
+        if isinstance(node, ast.Attribute):
+            dotted = scope.dotted(node if isinstance(node.ctx, ast.Load) else node.value)
             if dotted is not None and dotted.partition(".")[0] == "sglang":
-                self.facts.uses.append(Use(dotted, node, guards, scope))
-                return
-        if isinstance(node, ast.Call):
-            self.facts.calls.append(Call(dotted_name(node.func) or "", node, guards, scope))
+                if isinstance(node.ctx, ast.Load):
+                    self.facts.uses.append(Use(dotted, node, guards, scope))
+                    return
+                if isinstance(node.ctx, ast.Store):
+                    self.facts.stores.append(Store(dotted, node.attr, node, guards, scope))
+        elif isinstance(node, ast.Call):
+            name = dotted_name(node.func) or ""
+            self.facts.calls.append(Call(name, node, guards, scope))
+            if name == "setattr" and len(node.args) == 3:
+                dotted = scope.dotted(node.args[0])
+                if dotted is not None and dotted.partition(".")[0] == "sglang":
+                    self.facts.stores.append(Store(dotted, node.args[1], node, guards, scope))
         for child in ast.iter_child_nodes(node):
             if type(child) not in _LEAVES:
                 self._visit_expression(child, scope, guards)
