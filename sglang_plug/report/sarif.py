@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from sglang_plug import __version__
 from sglang_plug.checks.model import Finding, Level
@@ -64,8 +65,7 @@ def _result(finding: Finding, index: int) -> dict[str, Any]:
 
 
 def _uri(path: str) -> str:
-    place = Path(path)
-    try:
-        return place.relative_to(Path.cwd()).as_posix() if place.is_absolute() else place.as_posix()
-    except ValueError:
-        return place.as_uri()
+    place, here = Path(path), Path.cwd()
+    shown = place.relative_to(here) if place.is_relative_to(here) else place
+    # Not as_uri(): a stranger's path may hold what no file system encoding has.
+    return ("file://" if shown.is_absolute() else "") + quote(shown.as_posix(), errors="surrogatepass")

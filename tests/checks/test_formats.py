@@ -67,6 +67,15 @@ def test_sarif(report):
     assert run["results"][0]["locations"][0]["physicalLocation"]["region"] == {"startLine": 3}
 
 
+@pytest.mark.parametrize(
+    ("path", "uri"), [("/site/a b.py", "file:///site/a%20b.py"), ("a.py", "a.py"), ("/\ud800.py", "file:///%ED%A0%80.py")]
+)
+def test_sarif_takes_any_path(path, uri):
+    found = Finding("SP301", Level.ERROR, SUBJECT, "does not import", location=Location(path, 1))
+    result = json.loads(findings.render(Report({}, [], (found,)), "sarif"))["runs"][0]["results"][0]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
+
+
 def test_junit(report):
     suite = ET.fromstring(findings.render(report, "junit"))
     assert suite.get("failures") == "1"  # the entry point with two findings
