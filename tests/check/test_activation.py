@@ -62,12 +62,12 @@ def test_no_circle_before_the_host_selects_on_import(activation):
     "where",
     [
         {},
-        {"top": "import logging\nfrom sglang.srt.environ import envs"},
+        {"body": "import logging\n    from sglang.srt.environ import envs"},
         {"top": f"def later():\n    {UTILS}"},
         {"platform": f"def later():\n    {UTILS}"},
         {"top": f"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    {UTILS}"},
-        {"top": f"try:\n    {UTILS}\nexcept ImportError:\n    is_cuda = None"},
-        {"top": "from sglang.srt.plugins.hook_registry import HookRegistry"},
+        {"body": f"try:\n        {UTILS}\n    except ImportError:\n        is_cuda = None"},
+        {"body": "from sglang.srt.plugins.hook_registry import HookRegistry"},
         {"hooks": UTILS},
     ],
 )
@@ -88,3 +88,29 @@ def test_diffusion(plugins):
     assert [finding.code for finding in plugins.report(files, "0.5.23").findings] == ["SP310"]
     files["plug/__init__.py"] = ACTIVATE.format("from sglang.multimodal_gen.runtime.platforms.interface import Platform")
     assert [finding.code for finding in plugins.report(files, "0.5.23").findings] == []
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"top": "from sglang.srt.environ import envs"},
+        {"top": "from sglang.srt.plugins.hook_registry import HookRegistry"},
+        {"top": "import sglang"},
+        {"top": "from . import hooks", "hooks": "from sglang.srt.plugins.hook_registry import HookRegistry"},
+        {"top": "from .hooks import later", "hooks": "from .deep import later", "deep": "import sglang\ndef later(): ..."},
+        {"top": f"try:\n    {UTILS}\nexcept ImportError:\n    is_cuda = None"},
+    ],
+)
+def test_an_import_above_the_callback(activation, where):
+    """Measured on SGLang 0.5.21 and 0.5.23: `import plug` alone ends in "partially initialized module 'plug' has no attribute"."""
+    (finding,) = activation(**where)
+    assert (finding.code, finding.level, finding.location.line) == ("SP312", "warning", 2 if where["top"].startswith("try") else 1)
+
+
+def test_an_import_below_the_callback_meets_it_whole(plugins):
+    toml, source = TOML.format("sglang.srt.platforms"), ACTIVATE.format("pass")
+    files = {"pyproject.toml": toml, "plug/platform.py": PLATFORM.format("")}
+    below = {**files, "plug/__init__.py": f"{source}\nimport sglang"}
+    assert [f.code for f in plugins.report(below, "0.5.23").findings if f.level != "info"] == []
+    beside = {"plug/__init__.py": "import sglang", "plug/entry.py": source, "pyproject.toml": toml.replace("plug:", "plug.entry:")}
+    assert [f.code for f in plugins.report({**files, **beside}, "0.5.23").findings if f.level != "info"] == []

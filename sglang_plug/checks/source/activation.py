@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sglang_plug.checks.model import Level
 from sglang_plug.checks.source.declarations import PLATFORM_GROUPS, class_names
 from sglang_plug.checks.source.found import found
-from sglang_plug.checks.source.guards import Tried, reached
+from sglang_plug.checks.source.guards import Tried, not_ruled_out, reached
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sglang_plug.checks.source.plugin import Plugin
     from sglang_plug.contract.catalogue import Release
 
-_PACKAGES = {"srt": "sglang.srt.platforms", "diffusion": "sglang.multimodal_gen.runtime.platforms"}
+PACKAGES = {"srt": "sglang.srt.platforms", "diffusion": "sglang.multimodal_gen.runtime.platforms"}
 
 
 class _Selection(NamedTuple):
@@ -44,6 +44,7 @@ def judge_activation(plugin: Plugin, release: Release) -> Iterator[Finding]:
         definition = plugin.defined(f"{module.strip()}.{attribute.strip()}")
         seen: set[str] = set()
         selection = _Selection(plugin, release, entry, runtime)
+        yield from _order(selection, facts, attribute.strip())
         yield from _graph(selection, facts, seen, "the callback's module")
         if definition is not None and isinstance(definition[0], (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield from _body(selection, definition)
@@ -54,6 +55,49 @@ def judge_activation(plugin: Plugin, release: Release) -> Iterator[Finding]:
                         place = plugin.locate(name.replace(":", "."))
                         if place is not None:
                             yield from _graph(selection, place[0], seen, "the platform class's module")
+
+
+def _order(selection: _Selection, facts: FileFacts, callback: str) -> Iterator[Finding]:
+    """SP312: what the module imports above its callback brings SGLang, which then asks the half-built module for the callback."""
+    plugin, release, entry, runtime = selection
+    bounds = facts.scope.names.get(callback.partition(".")[0], [])
+    first = min((getattr(bound.node, "lineno", 0) for bound in bounds), default=0)
+    above = [
+        item for item in facts.imports if item.scope.parent is None and item.node.lineno < first and not_ruled_out(item.guards, release)
+    ]
+    for item in above if runtime == "srt" else []:
+        brought = item.dotted if item.dotted.partition(".")[0] == "sglang" else _brings(plugin, item, release, set())
+        if brought is None:
+            continue
+        if brought != "sglang" and _runs(item, release) and selects(release, _module_of(brought, release), runtime):
+            continue  # that closes a circle in whatever order: SP310
+        way = "" if brought == item.dotted else f", which imports {brought},"
+        module = facts.file.module
+        message = f"{module} imports {item.dotted}{way} above its callback; a program that imports {module} before sglang falls back"
+        say: dict[str, Any] = {"kind": "entry_point", "group": entry.group, "value": entry.value, "runtime": runtime}
+        yield found("SP312", facts.file, item.node, entry.name, message,
+                    cause="`import sglang` then asks the half-built module for its callback",
+                    hint="put the callback into a module of its own that imports nothing of SGLang", **say)  # fmt: skip
+        return
+
+
+def _module_of(dotted: str, release: Release) -> str:
+    return dotted if release.has_module(dotted) else dotted.rpartition(".")[0]
+
+
+def _brings(plugin: Plugin, item: Import, release: Release, seen: set[str]) -> str | None:
+    """What of SGLang an import of the project's own leads to, or None."""
+    place = plugin.locate(item.dotted)
+    key = place[0].file.shown if place is not None else ""
+    if place is None or key in seen:
+        return None
+    seen.add(key)
+    for inner in place[0].imports:
+        if inner.scope.parent is None and not_ruled_out(inner.guards, release):
+            brought = inner.dotted if inner.dotted.partition(".")[0] == "sglang" else _brings(plugin, inner, release, seen)
+            if brought is not None:
+                return brought
+    return None
 
 
 def resolves_on_import(release: Release, runtime: str) -> bool:
@@ -67,7 +111,7 @@ def _reads_current(release: Release, module: str, runtime: str) -> bool:
     """True where a module's own body imports `current_platform`, and so selects the platform."""
     names = release.lookup.module(module)
     row = names.get("current_platform") if names else None
-    return row is not None and row.code.startswith("i") and row.text == f"{_PACKAGES[runtime]}.current_platform"
+    return row is not None and row.code.startswith("i") and row.text == f"{PACKAGES[runtime]}.current_platform"
 
 
 def selects(release: Release, module: str, runtime: str) -> str | None:
@@ -155,7 +199,7 @@ def _body(selection: _Selection, definition: Any) -> Iterator[Finding]:
 def _unsafe(selection: _Selection, facts: FileFacts, item: Import, what: str) -> Iterator[Finding]:
     _, release, entry, runtime = selection
     say: dict[str, Any] = {"kind": "entry_point", "group": entry.group, "value": entry.value, "runtime": runtime}
-    if item.dotted == f"{_PACKAGES[runtime]}.current_platform":
+    if item.dotted == f"{PACKAGES[runtime]}.current_platform":
         message = f"{what} reads current_platform, which it is to decide"
         yield found("SP311", facts.file, item.node, entry.name, message, hint="read it in init_backend() or in a hook", **say)
         return
@@ -166,7 +210,7 @@ def _unsafe(selection: _Selection, facts: FileFacts, item: Import, what: str) ->
     way = "" if through == module else f", which imports {through}"
     message = f"{what} imports {module} while SGLang is selecting its platform"
     cause = f"{module}{way} reads current_platform at its top: the import closes a circle"
-    safe = f"{_PACKAGES[runtime]}.interface" + (", sglang.srt.platforms.device_mixin, sglang.srt.environ" if runtime == "srt" else "")
+    safe = f"{PACKAGES[runtime]}.interface" + (", sglang.srt.platforms.device_mixin, sglang.srt.environ" if runtime == "srt" else "")
     level = Level.ERROR if runtime == "srt" else Level.WARNING
     yield found(
         "SP310",

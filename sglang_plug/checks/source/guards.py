@@ -26,6 +26,11 @@ def reached(guards: tuple[Guard, ...], release: Release) -> bool:
     return True
 
 
+def not_ruled_out(guards: tuple[Guard, ...], release: Release) -> bool:
+    """True unless a condition is known to fail: an import behind a probe, or in a `try`, has its effects all the same."""
+    return all(guard.state(release) is not False for guard in guards)
+
+
 @dataclass(frozen=True, eq=False)
 class TypingOnly:
     """`if TYPE_CHECKING:`, or a test's own branch that never runs in production."""

@@ -20,6 +20,7 @@ from sglang_plug.checks.source.plugin import Plugin
 from sglang_plug.checks.source.project import read_project
 from sglang_plug.checks.source.registrations import registrations
 from sglang_plug.checks.source.scripts import judge_scripts
+from sglang_plug.checks.source.startup import judge_startup
 from sglang_plug.checks.source.targets import judge_target
 from sglang_plug.contract import catalogue
 
@@ -147,6 +148,7 @@ def _judge(plugin: Plugin, release: Release, hooks: list[Any]) -> Iterator[Findi
         yield from judge_hook(hook, release)
     yield from judge_platforms(plugin, release)
     yield from judge_activation(plugin, release)
+    yield from judge_startup(plugin, release)
     yield from unread_groups(plugin, release)
 
 
