@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 
 from sglang_plug import __version__
+from sglang_plug.report import terminal
 
 
 def main() -> None:
     """Run the command line. Never returns."""
+    terminal.settle()
     if sys.argv[1:] in (["--version"], ["-V"]):  # a bare answer must not pay for typer
         print(f"sglang-plug {__version__}")  # noqa: T201
         raise SystemExit(0)

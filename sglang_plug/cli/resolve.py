@@ -163,9 +163,9 @@ def _write(survey: Survey, output_format: Format) -> None:
 
         typer.echo(decision_json.dumps(decision_json.document(survey)))
     elif output_format is Format.TEXT:
-        from sglang_plug.report import decision_tree
+        from sglang_plug.report import decision_tree, text
 
-        decision_tree.write(decision_tree.lines(survey))
+        text.write(decision_tree.lines(survey))
     else:
         from sglang_plug.report.decision_diagram import mermaid, svg
 

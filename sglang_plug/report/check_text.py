@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from sglang_plug.checks.model import Finding, Level
 from sglang_plug.report.escape import visible
 from sglang_plug.report.findings_text import STYLES, Line
+from sglang_plug.report.terminal import padded
+from sglang_plug.report.terminal import width as columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,12 +52,12 @@ def _matrix(report: CheckReport) -> Iterator[Line]:
     common, columns = short_versions(report.releases)
     rows = [finding for finding in report.findings if finding.data.get("releases")]
     labels = [f"{finding.code} {visible(_tail(finding.subject['name']))}" for finding in rows[:_ROWS]]
-    width = max([len("verdict"), *(len(label) for label in labels)])
+    width = max([len("verdict"), *(columns_of(label) for label in labels)])
     widths = [max(len(column), 1) for column in columns]
     yield Line(f"{common:>{width}}  " + " ".join(columns), "dim")
     for label, finding in zip(labels, rows, strict=False):
         cells = [_MARKS[finding.level] if release in finding.data["releases"] else "·" for release in report.releases]
-        yield Line(f"{label:<{width}}  " + _cells(cells, widths), STYLES[finding.level])
+        yield Line(padded(label, width) + "  " + _cells(cells, widths), STYLES[finding.level])
     if len(rows) > _ROWS:
         yield Line(f"… and {len(rows) - _ROWS} more", "dim")
     verdicts = [_MARKS[level] if (level := report.verdict(release)) else "ok" for release in report.releases]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from sglang_plug.report.escape import visible
 from sglang_plug.report.headline import context, headline
+from sglang_plug.report.terminal import padded, width
+from sglang_plug.report.text import Span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from sglang_plug.core.resolution import Step
     from sglang_plug.probe.decision import Survey
@@ -18,13 +20,6 @@ TONES = {"good": "bold green", "warn": "bold yellow", "bad": "bold red"}
 GOOD = {"chosen", "active", "present", "agrees", "load"}
 BAD = {"failed", "refused", "raised", "unknown", "ambiguous", "unavailable", "conflict", "bad-return", "bad-name", "differs", "nothing"}
 WARN = {"shadowed", "doubtful", "skipped", "empty"}
-
-
-class Span(NamedTuple):
-    """A piece of a line and its style."""
-
-    text: str
-    style: str = ""
 
 
 Line = list[Span]
@@ -77,38 +72,21 @@ def _unasked(decision: Decision) -> list[tuple[str, str, str, str]]:
 
 
 def _aligned(cells: Sequence[tuple[str, str, str, str]]) -> list[Line]:
-    wide = [min(40, max((len(row[column]) for row in cells), default=0)) for column in range(3)]
+    wide = [min(40, max((width(row[column]) for row in cells), default=0)) for column in range(3)]
     rows: list[Line] = []
     for index, (rule, subject, verdict, why) in enumerate(cells):
         stem = "└─ " if index == len(cells) - 1 else "├─ "
         style = "green" if verdict in GOOD else "red" if verdict in BAD else "yellow" if verdict in WARN else "dim"
         rows.append(
-            [Span(stem, "dim"), Span(f"{rule:<{wide[0]}}  {subject:<{wide[1]}}  "), Span(f"{verdict:<{wide[2]}}", style), Span(f"  {why}")]
+            [
+                Span(stem, "dim"),
+                Span(f"{padded(rule, wide[0])}  {padded(subject, wide[1])}  "),
+                Span(padded(verdict, wide[2]), style),
+                Span(f"  {why}"),
+            ]
         )
     return rows
 
 
 def _duration(seconds: float) -> str:
     return f"{seconds * 1000:.1f} ms" if seconds < 1 else f"{seconds:.1f} s"
-
-
-def plain(rows: Iterable[Line]) -> str:
-    """Return the lines as text without styles."""
-    return "\n".join("".join(span.text for span in row).rstrip() for row in rows)
-
-
-def write(rows: Sequence[Line]) -> None:
-    """Write the lines to stdout: styled on a terminal, plain elsewhere, so that rich is imported only for someone who sees it."""
-    import sys
-
-    if not sys.stdout.isatty():
-        encoding = sys.stdout.encoding or "ascii"
-        sys.stdout.write(plain(rows).encode(encoding, "backslashreplace").decode(encoding) + "\n")
-        return
-    from rich.text import Text
-
-    from sglang_plug.report.text import console
-
-    screen = console()
-    for row in rows:
-        screen.print(Text.assemble(*((span.text, span.style) for span in row)))

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sglang_plug.checks.model import Finding, Level
 from sglang_plug.checks.table import rule
+from sglang_plug.report import text
 from sglang_plug.report.escape import visible
+from sglang_plug.report.text import Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -48,13 +50,7 @@ def plain(rows: Iterable[Line]) -> str:
 
 def write(rows: Iterable[Line]) -> None:
     """Print lines to stdout, dressed where it is a terminal."""
-    from rich.text import Text
-
-    from sglang_plug.report.text import console
-
-    out = console()
-    for row in rows:
-        out.print(Text(row.text, style=row.style))
+    text.write([Span(*row)] for row in rows)
 
 
 def _host(report: Report) -> Iterator[Line]:
@@ -67,6 +63,9 @@ def _host(report: Report) -> Iterator[Line]:
     else:
         found = f"no SGLang; plugins tried on the stand-in, by the rules of {host['release']}"
     yield Line(visible(f"{host['python']} (Python {host['version']}, prefix {host['prefix']}); {found}"), "dim")
+    isolation = host["isolation"] or {}
+    if isolation.get("why"):
+        yield Line(visible(f"each plugin tried in an interpreter of its own: {isolation['why']}"), "dim")
     for runtime, decision in host["platforms"].items():
         if decision["outcome"] == "error":
             yield Line(visible(f"{runtime}: no platform: {decision['error']}"), "red")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sglang_plug.report import decision_tree
 from sglang_plug.report.decision_json import SCHEMA, dumps
-from sglang_plug.report.decision_tree import Span
 from sglang_plug.report.escape import visible
+from sglang_plug.report.text import Span
+from sglang_plug.report.text import write as to_screen
 
 if TYPE_CHECKING:
     from sglang_plug.probe.reach import Reach
@@ -44,7 +44,7 @@ def document(found: Reach, release: str) -> str:
 
 def write(found: Reach, release: str) -> None:
     """Write the sentence, the notes and the processes to stdout."""
-    decision_tree.write(_head(found, release) + ([] if found.is_dead else _table(found)))
+    to_screen(_head(found, release) + ([] if found.is_dead else _table(found)))
 
 
 def _head(found: Reach, release: str) -> list[Line]:

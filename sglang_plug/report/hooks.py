@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from rich.text import Text
-
 from sglang_plug.launch import recording as recordings
 from sglang_plug.report.escape import visible
-from sglang_plug.report.text import console
+from sglang_plug.report.terminal import padded, width
+from sglang_plug.report.text import Span, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,21 +26,24 @@ def print_table(recording: Recording, *, everything: bool = False) -> None:
         recording: what to show.
         everything: also hooks that are applied in a process where they are not called, but fire in another.
     """
-    out = console()
+    write(_table(recording, everything=everything))
+
+
+def _table(recording: Recording, *, everything: bool) -> Iterator[list[Span]]:
     silent = {recordings.identity(hook) for hook in recordings.silent(recording)}
     for process in recording.processes:
         platform = f", platform {process.platform['qualname']}" if process.platform else ""
-        out.print(Text(visible(f"{process.title} (pid {process.pid}, {process.runtime}{platform})"), style="bold"))
+        yield [Span(visible(f"{process.title} (pid {process.pid}, {process.runtime}{platform})"), "bold")]
         shown = [hook for hook in process.hooks if everything or hook.count or not hook.applied or recordings.identity(hook) in silent]
         if hidden := len(process.hooks) - len(shown):
-            out.print(Text(f"  {hidden} applied here and called in other processes only", style="dim"))
+            yield [Span(f"  {hidden} applied here and called in other processes only", "dim")]
         if not process.hooks:
-            out.print(Text("  no hook is registered here", style="dim"))
+            yield [Span("  no hook is registered here", "dim")]
         cells = [HEAD, *map(_row, sorted(shown, key=lambda hook: (hook.target, hook.plugin or "")))] if shown else []
         for index, line in enumerate(_aligned(cells)):
-            out.print(Text(line, style="dim" if index == 0 else ""))
+            yield [Span(line, "dim" if index == 0 else "")]
     for line, style in remarks(recording):
-        out.print(Text(visible(line), style=style))
+        yield [Span(visible(line), style)]
 
 
 def _row(hook: HookRecord) -> tuple[str, ...]:
@@ -60,9 +62,9 @@ def _row(hook: HookRecord) -> tuple[str, ...]:
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        cells = [cell.rjust(w) if i < _RIGHT else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))]
+        cells = [padded(cell, w, right=i < _RIGHT) for i, (cell, w) in enumerate(zip(row, widths, strict=True))]
         yield "  " + "  ".join(cells).rstrip()
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.core.entrypoints import GROUPS
-from sglang_plug.report import decision_tree
 from sglang_plug.report.decision_json import SCHEMA
 from sglang_plug.report.decision_json import dumps as to_json
-from sglang_plug.report.decision_tree import Span
 from sglang_plug.report.escape import visible
+from sglang_plug.report.terminal import padded, width
+from sglang_plug.report.text import Span
+from sglang_plug.report.text import write as to_screen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,16 +54,16 @@ def write(facts: Mapping[str, Any], found: Sequence[Mapping[str, Any]]) -> None:
         block = [row for row in found if row["group"] == group]
         known = "" if block[0]["known"] else "  (SGLang reads no such group)"
         lines += [[], [Span(visible(group), "bold"), Span(known, "yellow")]]
-        wide = max(len(visible(row["name"])) for row in block)
-        reach = max(len(visible(row["value"])) for row in block)
+        wide = max(width(visible(row["name"])) for row in block)
+        reach = max(width(visible(row["value"])) for row in block)
         lines += [
             [
-                Span(f"  {visible(row['name']):<{wide}}  {visible(row['value']):<{reach}}  "),
+                Span(f"  {padded(visible(row['name']), wide)}  {padded(visible(row['value']), reach)}  "),
                 Span(visible(f"{row['dist']} {row['version']}"), "dim"),
             ]
             for row in block
         ]
-    decision_tree.write(lines)
+    to_screen(lines)
 
 
 def dumps(facts: Mapping[str, Any], found: Sequence[Mapping[str, Any]]) -> str:

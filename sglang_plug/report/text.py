@@ -1,16 +1,43 @@
-"""Words for people: the only module that imports rich. Colours when the stream is a terminal, none otherwise."""
+"""Words for people. Colours when the stream is a terminal or FORCE_COLOR is set, none otherwise."""
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sglang_plug.report.escape import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from rich.console import Console
 
     from sglang_plug.errors import SglangPlugError
+
+
+class Span(NamedTuple):
+    """A piece of a line and its style."""
+
+    text: str
+    style: str = ""
+
+
+def plain(rows: Iterable[Sequence[Span]]) -> str:
+    """Return lines as text without styles."""
+    return "".join("".join(span.text for span in row).rstrip() + "\n" for row in rows)
+
+
+def write(rows: Iterable[Sequence[Span]]) -> None:
+    """Write lines to stdout: styled on a terminal, plain elsewhere, so that rich is imported only for someone who sees it."""
+    if not sys.stdout.isatty() and not os.environ.get("FORCE_COLOR"):
+        sys.stdout.write(plain(rows))
+        return
+    from rich.text import Text
+
+    screen = console()
+    for row in rows:
+        screen.print(Text.assemble(*row))
 
 
 def console(*, stderr: bool = False) -> Console:

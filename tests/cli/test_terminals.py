@@ -1,0 +1,106 @@
+"""What odd terminals and odd names meet: columns are cells, nothing is interpreted, no encoding and no pipe ends a command."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+
+import pytest
+
+from sglang_plug.report import terminal
+from tests.plugins.install import SRT_PLATFORMS, SRT_PLUGINS, Site
+
+#: Names of hooks, and the cells that each takes on a terminal, counted by hand.
+NAMES = {"plain": 5, "한국칩": 6, "中文芯片": 8, "e\u0301te\u0301": 3, "\u1112\u1161\u11ab": 2, "שלום": 4, "🚀go": 4, "\x1b[31mred": 11}
+ESCAPED = {"\x1b[31mred": "\\x1b[31mred"}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """Hooks of many scripts in one distribution, and a platform whose failure speaks Korean and tries to steer the terminal."""
+    made = Site(tmp_path_factory.mktemp("terminals") / "site")
+    made.add("hooks-훅", {SRT_PLUGINS: dict.fromkeys(NAMES, "kor:register")}, {})
+    body = 'def activate():\n    raise RuntimeError("드라이버 없음 \\x1b]0;pwned\\x07\\u202e")\n'
+    made.add("kor", {SRT_PLATFORMS: {"한국칩": "kor:activate"}}, {"kor.py": body})
+    return made
+
+
+def tell(site: Site, *words: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([sys.executable, "-m", "sglang_plug", *words], capture_output=True, env=site.env(**variables), check=False)
+
+
+@pytest.mark.parametrize(("text", "cells"), [(ESCAPED.get(name, name), cells) for name, cells in NAMES.items()])
+def test_a_width_is_counted_in_cells(text: str, cells: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
+    assert terminal.width(text) == cells
+    assert terminal.padded(text, 12) == text + " " * (12 - cells)
+    assert terminal.padded(text, 12, right=True) == " " * (12 - cells) + text
+
+
+def test_columns_align_by_cells(site: Site):
+    done = tell(site, "list", "--runtime", "srt", PYTHONIOENCODING="utf-8")
+    rows = [line for line in done.stdout.decode().splitlines() if "kor:register" in line]
+    starts = {line.index("kor:register") - len(name) + cells for line in rows for name, cells in shown() if f"  {name} " in line}
+    assert len(rows) == len(NAMES)
+    assert starts == {2 + max(NAMES.values()) + 2}
+
+
+def shown() -> list[tuple[str, int]]:
+    return [(ESCAPED.get(name, name), cells) for name, cells in NAMES.items()]
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_an_encoding_without_our_signs_is_given_others(site: Site, encoding: str):
+    done = tell(site, "resolve", "--runtime", "srt", PYTHONIOENCODING=encoding)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.decode(encoding).splitlines()
+    branches = [line for line in lines if line.startswith(("|- ", "`- "))]
+    assert branches[-1].startswith("`- ")
+    assert [line for line in branches if line[3:].startswith("activate  \\ud55c\\uad6d\\uce69 ")]
+    assert len({line.index("  load  ") for line in branches if "  load  " in line}) == 1
+
+
+def test_a_doctor_speaks_ascii_and_keeps_strangers_from_the_terminal(site: Site):
+    done = tell(site, "doctor", "한국칩", "--verbose", PYTHONIOENCODING="ascii")
+    assert done.returncode == 1, done.stderr
+    text = done.stdout.decode("ascii")
+    assert "\\ub4dc\\ub77c\\uc774\\ubc84" in text
+    assert "\\x1b]0;pwned\\x07\\u202e" in text
+    assert "\x1b" not in text + done.stderr.decode()
+
+
+def test_colour_is_forced_and_refused_as_asked(site: Site):
+    forced = {"FORCE_COLOR": "1", "TERM": "xterm", "PYTHONIOENCODING": "utf-8"}
+    assert b"\x1b[" in tell(site, "list", NO_COLOR="", **forced).stdout
+    assert b"\x1b[" not in tell(site, "list", NO_COLOR="", **forced | {"TERM": "dumb"}).stdout
+    assert b"\x1b[" not in tell(site, "list", PYTHONIOENCODING="utf-8").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [(("contract", "show"), 0), (("list",), 0), (("--version",), 0), (("--help",), 0), (("explain", "SP999"), 2)],
+)
+def test_a_reader_who_leaves_changes_nothing(site: Site, words: tuple[str, ...], status: int):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "sglang_plug", *words], stdout=writer, stderr=subprocess.PIPE, env=site.env(), text=True, check=False
+    )
+    os.close(writer)
+    assert done.returncode == status
+    assert "Broken" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_closed_stdout_is_no_defect(site: Site):
+    done = subprocess.run(["bash", "-c", f'"{sys.executable}" -m sglang_plug list >&-'], env=site.env(), capture_output=True, check=False)
+    assert b"Traceback" not in done.stderr
+
+
+def test_every_page_of_help_is_shown_on_a_narrow_ascii_terminal(site: Site):
+    for words in (["--help"], ["doctor", "--help"]):
+        done = tell(site, *words, COLUMNS="40", TERM="dumb", PYTHONIOENCODING="ascii")
+        assert done.returncode == 0, done.stderr
+        assert b"doctor" in done.stdout
