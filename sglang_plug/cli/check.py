@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -112,12 +114,14 @@ def check(
     from sglang_plug.checks.source.run import kept
     from sglang_plug.checks.source.scope import asked_releases, own_releases
 
-    table = read_project(path).declared
+    atexit.register(gc.freeze)  # the process ends: nothing is gained by walking a plugin's syntax trees once more
+    project = read_project(path)
+    table = project.declared
     options = table.tool
     specifiers = sglang or _words(options.get("sglang"))
     releases, why = (asked_releases(specifiers), "asked for") if specifiers else own_releases(table)
     runtimes = ("srt", "diffusion") if runtime is Runtime.ALL else (runtime.value,)
-    report = examine(path, releases, runtimes=runtimes)
+    report = examine(path, releases, runtimes=runtimes, project=project)
     wanted, unwanted = codes(select or _words(options.get("select"))), codes(ignore or _words(options.get("ignore")))
     report = kept(report, wanted, unwanted)
     if write_baseline is not None:

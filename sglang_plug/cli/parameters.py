@@ -1,4 +1,4 @@
-"""Reads plain option values (texts, numbers, choices) without pydantic, whose import costs more than many a command. Owns no option.
+"""Reads plain option values (texts, numbers, choices, paths) without pydantic, whose import costs more than many a command. Owns no option.
 
 typer builds a pydantic adapter for every parameter it reads. Types other than the plain ones keep that.
 """
@@ -6,6 +6,7 @@ typer builds a pydantic adapter for every parameter it reads. Types other than t
 from __future__ import annotations
 
 from enum import Enum
+from pathlib import Path
 from typing import Any, get_args, get_origin
 
 import typer
@@ -23,21 +24,29 @@ def lighten(command: Any) -> Any:
 
 
 def _lighten_parameter(parameter: Any) -> Any:
-    annotation = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
-    if hasattr(parameter, "get_runtime_param") and is_plain(annotation):
+    descriptor = getattr(parameter, "type_descriptor", None)
+    annotation = getattr(descriptor, "annotation", None)
+    if hasattr(parameter, "get_runtime_param") and is_plain(annotation) and not _looks_at_files(descriptor):
         reader = PlainReader(annotation)
         parameter.get_runtime_param = lambda: reader
     return parameter
 
 
+def _looks_at_files(descriptor: Any) -> bool:
+    """Tell whether a parameter wants more of a path than its text."""
+    info = getattr(descriptor, "parameter_info", None)
+    wishes = ("exists", "writable", "resolve_path", "allow_dash", "path_type")
+    return any(getattr(info, name, None) for name in wishes) or not (getattr(info, "file_okay", True) and getattr(info, "dir_okay", True))
+
+
 def is_plain(annotation: Any) -> bool:
-    """Tell whether values of this type are read here: str, int, float, bool, an Enum of texts, or a list of one of them."""
+    """Tell whether values of this type are read here: str, int, float, bool, Path, an Enum of texts, or a list of one of them."""
     if get_origin(annotation) is list:
         (inner,) = get_args(annotation)
         return get_origin(inner) is None and is_plain(inner)
     if not isinstance(annotation, type):
         return False
-    return annotation in {str, int, float, bool} or issubclass(annotation, Enum)
+    return annotation in {str, int, float, bool, Path} or issubclass(annotation, Enum)
 
 
 class PlainReader:
@@ -81,8 +90,12 @@ def _choose(kind: type[Enum], value: Any, param: Any, ctx: Any) -> Enum:
     for member in kind:
         if value == member.value:
             return member
-    choices = ", ".join(f"'{member.value}'" for member in kind)
-    raise typer.BadParameter(f"{value!r} is not one of {choices}.", ctx=ctx, param=param)
+    import difflib
+
+    words = [str(member.value) for member in kind]
+    near = difflib.get_close_matches(str(value), words, n=1)
+    meant = f" Did you mean '{near[0]}'?" if near else ""
+    raise typer.BadParameter(f"{value!r} is not one of {', '.join(map(repr, words))}.{meant}", ctx=ctx, param=param)
 
 
 def _truth(value: str) -> bool:

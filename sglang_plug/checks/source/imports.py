@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sglang_plug.checks.source.found import found
-from sglang_plug.checks.source.guards import Tried, reached
 from sglang_plug.checks.source.patches import Written
 from sglang_plug.contract.model import Kind
 
@@ -13,9 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sglang_plug.checks.model import Finding
-    from sglang_plug.checks.source.facts import FileFacts, Import, Use
+    from sglang_plug.checks.source.facts import Call, FileFacts, Import, Use
     from sglang_plug.checks.source.plugin import Plugin
-    from sglang_plug.checks.source.scopes import Guard
     from sglang_plug.contract.catalogue import Release
 
 
@@ -23,7 +21,7 @@ def missing_imports(plugin: Plugin, release: Release) -> Iterator[Finding]:
     """SP701, SP702: `from sglang.x import name` and `import sglang.x` that fail on a release."""
     for facts in plugin.facts:
         for item in facts.imports:
-            if _is_host(item.dotted) and not _guarded(item.guards, release):
+            if _is_host(item.dotted) and not _guarded(plugin, item, release):
                 yield from _judge_import(facts, item, release)
         yield from _dynamic_imports(plugin, facts, release)
 
@@ -32,8 +30,8 @@ def _is_host(dotted: str) -> bool:
     return dotted == "sglang" or dotted.startswith("sglang.")
 
 
-def _guarded(guards: tuple[Guard, ...], release: Release) -> bool:
-    return any(isinstance(guard, Tried) and guard.catches_imports for guard in guards) or not reached(guards, release)
+def _guarded(plugin: Plugin, item: Import | Call, release: Release) -> bool:
+    return plugin.caught(item.guards, item.scope, "catches_imports") or not plugin.runs(item.guards, item.scope, release)
 
 
 def _judge_import(facts: FileFacts, item: Import, release: Release) -> Iterator[Finding]:
@@ -50,7 +48,7 @@ def _judge_import(facts: FileFacts, item: Import, release: Release) -> Iterator[
 def _dynamic_imports(plugin: Plugin, facts: FileFacts, release: Release) -> Iterator[Finding]:
     for call in facts.calls:
         name = call.name.rpartition(".")[2]
-        if name not in {"import_module", "__import__"} or not call.node.args or _guarded(call.guards, release):
+        if name not in {"import_module", "__import__"} or not call.node.args or _guarded(plugin, call, release):
             continue
         for module in plugin.values(call.node.args[0], call.scope, release)[:1]:
             if isinstance(module, str) and _is_host(module) and not release.has_module(module):
@@ -63,8 +61,7 @@ def missing_attributes(plugin: Plugin, release: Release) -> Iterator[Finding]:
     written = Written(plugin, release)
     for facts in plugin.facts:
         for use in facts.uses:
-            attributes = any(isinstance(guard, Tried) and guard.catches_attributes for guard in use.guards)
-            if attributes or not reached(use.guards, release):
+            if plugin.caught(use.guards, use.scope, "catches_attributes") or not plugin.runs(use.guards, use.scope, release):
                 continue
             yield from _judge_use(facts, use, written, release)
 

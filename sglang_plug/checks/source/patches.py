@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from sglang_plug.checks.source.found import found
-from sglang_plug.checks.source.guards import Tried, reached
 from sglang_plug.contract import catalogue
 from sglang_plug.contract.model import Kind
 from sglang_plug.contract.nearness import child_names
@@ -66,8 +65,7 @@ def lost_patches(plugin: Plugin, release: Release) -> Iterator[Finding]:
     """SP711: a name that other releases have, or that is nearly one of this release, is set where there is none."""
     for facts in plugin.facts:
         for store in facts.stores:
-            tried = any(isinstance(guard, Tried) and guard.catches_attributes for guard in store.guards)
-            if tried or not reached(store.guards, release):
+            if plugin.caught(store.guards, store.scope, "catches_attributes") or not plugin.runs(store.guards, store.scope, release):
                 continue
             for name in names_of(plugin, store, release) or ():
                 if not name.startswith("__") and not _reads_first(facts, store, name):

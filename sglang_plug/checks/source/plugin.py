@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from sglang_plug.checks.source.guards import reached
+from sglang_plug.checks.source.guards import Tried, reached
 from sglang_plug.checks.source.walk import read_file
 from sglang_plug.contract.folding import Unfoldable, dotted_name, fold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sglang_plug.checks.source.facts import Call, FileFacts
+    from sglang_plug.checks.source.facts import Call, FileFacts, Guards
     from sglang_plug.checks.source.project import Project
     from sglang_plug.checks.source.scopes import Bound, Definition, Scope
     from sglang_plug.contract.catalogue import Release
@@ -47,6 +47,7 @@ class Plugin:
         self.by_module = {facts.file.module: facts for facts in self.facts if facts.file.module}
         self._modules = dict(self.by_module)  # those without the word sglang are read when they are asked for
         self._scopes: dict[ast.AST, Scope] = {}
+        self._known_calls: dict[ast.AST, list[Call]] = {}
         for facts in self.facts:
             self._scopes |= facts.scopes
 
@@ -156,6 +157,38 @@ class Plugin:
             outer = list(self._bindings_of_calls(function, release, depth)) or [{}]
         for names in outer:
             yield from self._turns(list(scope.loops), names, release)
+
+    def runs(self, guards: Guards, scope: Scope, release: Release, depth: int = 0) -> bool:
+        """True where a place is meant to run on a release: its own conditions hold, and those around one of its function's calls."""
+        if not reached(guards, release):
+            return False
+        calls = self._calls_of(scope) if depth < 3 else []
+        return not calls or any(self.runs(call.guards, call.scope, release, depth + 1) for call in calls)
+
+    def caught(self, guards: Guards, scope: Scope, what: str, depth: int = 0) -> bool:
+        """True where a `try` expects that something is not there: around the place, or around every call of its function that is seen.
+
+        Args:
+            what: `catches_imports` or `catches_attributes`.
+        """
+        if any(isinstance(guard, Tried) and getattr(guard, what) for guard in guards):
+            return True
+        calls = self._calls_of(scope) if depth < 3 else []
+        return bool(calls) and all(self.caught(call.guards, call.scope, what, depth + 1) for call in calls)
+
+    def _calls_of(self, scope: Scope) -> list[Call]:
+        """The calls of the function around a place, from elsewhere than tests and itself; none where it may be called unseen."""
+        function = scope.function
+        if function is None:
+            return []
+        if function not in self._known_calls:
+            calls = [call for call in self._callers.get(function.name, []) if self._calls_function(call, function)]
+            calls = [call for call in calls if call.scope.function is not function and not call.scope.file.is_test]
+            self._known_calls[function] = [] if self._is_declared(function.name) else calls
+        return self._known_calls[function]
+
+    def _is_declared(self, name: str) -> bool:
+        return any(entry.value.strip().endswith(f":{name}") for entry in self.project.declared.entries)
 
     def _bindings_of_calls(self, function: Function, release: Release, depth: int) -> Iterator[dict[str, Any]]:
         parameters = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]

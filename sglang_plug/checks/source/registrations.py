@@ -6,7 +6,6 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sglang_plug.checks.source.guards import reached
 from sglang_plug.checks.source.judging import Test
 from sglang_plug.checks.source.plugin import Later
 from sglang_plug.contract.folding import dotted_name
@@ -66,14 +65,14 @@ def registrations(plugin: Plugin, release: Release) -> Iterator[Registration]:
     for facts in plugin.facts:
         for call in facts.calls:
             if call.name.rpartition(".")[2] == "register":
-                runtime = _registry(call.node.func, call.scope)
-                if runtime and reached(_own(call.guards, call.node), release):
+                runtime = _registry(plugin, call.node.func, call.scope, release)
+                if runtime and plugin.runs(_own(call.guards, call.node), call.scope, release):
                     yield from _registered(_Site(plugin, facts, call.scope, release, runtime), call.node, call.guards)
         for defined in facts.functions + facts.classes:
             for decorator in defined.node.decorator_list:
                 if isinstance(decorator, ast.Call):
                     runtime = _decorator(decorator.func, defined.scope)
-                    if runtime and reached(defined.guards, release):
+                    if runtime and plugin.runs(defined.guards, defined.scope, release):
                         yield from _decorated(_Site(plugin, facts, defined.scope, release, runtime), decorator, defined.node)
 
 
@@ -87,9 +86,9 @@ def _mentions(test: ast.expr, names: set[str]) -> bool:
     return any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(test))
 
 
-def _registry(node: ast.expr, scope: Scope) -> str | None:
+def _registry(plugin: Plugin, node: ast.expr, scope: Scope, release: Release) -> str | None:
     """`srt` or `diffusion` where the expression is a registry's `register`, else None."""
-    found = list(scope.candidates(node))
+    found = list(scope.candidates(node)) or _handed_in(plugin, node, scope, release)
     for dotted in found:
         if dotted.startswith("sglang.") and dotted.endswith("HookRegistry.register"):
             return "diffusion" if "multimodal_gen" in dotted else "srt"
@@ -97,6 +96,18 @@ def _registry(node: ast.expr, scope: Scope) -> str | None:
     if not found and name.rpartition(".")[0].rpartition(".")[2] in {"HookRegistry", "hook_registry"}:
         return "srt"  # handed in, or imported in a way that is not followed
     return None
+
+
+def _handed_in(plugin: Plugin, node: ast.expr, scope: Scope, release: Release) -> list[str]:
+    """`def hook(registry, …): registry.register(…)`: what the callers hand in."""
+    owner = node.value if isinstance(node, ast.Attribute) else None
+    if not isinstance(owner, ast.Name) or [bound.what for bound in scope.lookup(owner.id)] not in (["parameter"], ["value"]):
+        return []
+    found = [f"{dotted}.register" for dotted in [scope.dotted(owner)] if dotted]
+    for names in plugin.environments(scope, release) if not found else ():
+        later = names.get(owner.id)
+        found += [f"{dotted}.register" for dotted in (later.scope.candidates(later.node) if isinstance(later, Later) else ())]
+    return found
 
 
 def _decorator(node: ast.expr, scope: Scope) -> str | None:

@@ -69,19 +69,22 @@ class CheckReport:
         return min(levels, key=lambda level: level.rank, default=None)
 
 
-def check(path: Path, releases: Iterable[str], *, runtimes: tuple[str, ...] = ("srt", "diffusion")) -> CheckReport:
+def check(
+    path: Path, releases: Iterable[str], *, runtimes: tuple[str, ...] = ("srt", "diffusion"), project: Project | None = None
+) -> CheckReport:
     """Check the plugin at a path against releases. Reads source and metadata; imports and runs nothing of either side.
 
     Args:
         path: the plugin's folder, an unpacked wheel, or one file.
         releases: versions of the catalogue, oldest first.
         runtimes: leave out findings about the other one.
+        project: what `read_project` returned for the path, where it has been read.
 
     Raises:
         UsageError: there is nothing to check.
         CatalogueError: a release is not known.
     """
-    project = read_project(path)
+    project = project or read_project(path)
     with _collector_paused():
         return _check(path, project, tuple(releases), runtimes)
 
@@ -95,6 +98,8 @@ def _collector_paused() -> Iterator[None]:
         yield
     finally:
         if was:
+            gc.freeze()  # what was made meanwhile counts as old now, and is not walked at the next allocation
+            gc.unfreeze()
             gc.enable()
 
 
