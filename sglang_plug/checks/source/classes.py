@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sglang_plug.checks.source.guards import reached
+from sglang_plug.checks.source.guards import not_ruled_out, reached
 from sglang_plug.contract.folding import dotted_name
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def platform_classes(plugin: Plugin, release: Release) -> list[PlatformClass]:
                 parents |= {id(cls) for cls in order[1:] if isinstance(cls, ast.ClassDef)}
                 runtime = next((BASES[cls] for cls in order if isinstance(cls, str) and cls in BASES), None)
                 if runtime:
-                    members = _members(plugin, facts, order)
+                    members = _members(plugin, facts, order, release)
                     found_classes.append(PlatformClass(facts, defined.node, runtime, members, tuple(order), complete))
     return [cls for cls in found_classes if id(cls.node) not in parents]
 
@@ -102,7 +102,7 @@ def _merged(sequences: list[list[ast.ClassDef | str]]) -> list[ast.ClassDef | st
     return result
 
 
-def _members(plugin: Plugin, facts: FileFacts, order: list[ast.ClassDef | str]) -> dict[str, Member]:
+def _members(plugin: Plugin, facts: FileFacts, order: list[ast.ClassDef | str], release: Release) -> dict[str, Member]:
     members: dict[str, Member] = {}
     for cls in order:
         if isinstance(cls, str):
@@ -110,7 +110,10 @@ def _members(plugin: Plugin, facts: FileFacts, order: list[ast.ClassDef | str]) 
         inner = plugin.scope_of(cls)
         file = inner.file if inner is not None else facts.file
         for name, node in class_members(cls):
-            members.setdefault(name, Member(node, file, cls))
+            bounds = inner.names.get(name, []) if inner is not None else []
+            own = [bound for bound in bounds if bound.node is (node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else node)]
+            if all(not_ruled_out(bound.guards, release) for bound in own):  # `if VERSION < …: def old_name(self)`
+                members.setdefault(name, Member(node, file, cls))
     return members
 
 

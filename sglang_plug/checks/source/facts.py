@@ -41,12 +41,12 @@ class Store:
     """A monkey patch: `module.name = …`, `Class.member = …`, `setattr(owner, "name", …)`.
 
     Attributes:
-        owner: the absolute dotted name of what is written to.
+        owner: the absolute dotted name of what is written to, or the loop's variable that stands for it.
         name: the attribute, or the expression that gives it to `setattr`.
         node: the assignment or call.
     """
 
-    owner: str
+    owner: str | ast.expr
     name: str | ast.expr
     node: ast.AST
     guards: Guards

@@ -12,19 +12,21 @@ from typing import TYPE_CHECKING, Any
 from packaging.version import InvalidVersion, Version
 
 from sglang_plug.checks.source.guards import Fallback, Tried, fails
+from sglang_plug.checks.source.scopes import Bound, Scope
 from sglang_plug.contract.folding import dotted_name
 from sglang_plug.contract.model import Kind, Presence
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sglang_plug.checks.source.scopes import Guard, Scope
+    from sglang_plug.checks.source.scopes import Guard
     from sglang_plug.contract.catalogue import Release
 
 _VERSION_MAKERS = frozenset({"Version", "parse", "parse_version", "LooseVersion", "tuple", "_parse_version", "version_tuple"})
 _PROBES = re.compile(
     r"version|hasattr|find_spec|supports?_|has_|is_available|available|compat|exists|resolves?|_HAS|HAVE_|_ok$|missing", re.IGNORECASE
 )
+_VERSION = re.compile(r"v?\d+\.\d+(\.\d+|$)")
 _COMPARED: dict[type, Callable[[Any, Any], Any]] = {
     ast.Lt: operators.lt,
     ast.LtE: operators.le,
@@ -72,7 +74,7 @@ def judge(node: ast.expr, scope: Scope, release: Release, depth: int = 0) -> boo
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         return _judge_compare(node, scope, release, depth)
     if isinstance(node, ast.Call):
-        return _judge_call(node, scope, release)
+        return _judge_call(node, scope, release, depth)
     if isinstance(node, ast.Constant):
         return bool(node.value)
     if isinstance(node, ast.Name):
@@ -123,7 +125,7 @@ def _judge_presence(node: ast.expr, scope: Scope, release: Release, depth: int) 
     return None if depth else _judge_name(node.id, scope, release, depth + 1)
 
 
-def _judge_call(node: ast.Call, scope: Scope, release: Release) -> bool | None:
+def _judge_call(node: ast.Call, scope: Scope, release: Release, depth: int = 0) -> bool | None:
     name = (dotted_name(node.func) or "").rpartition(".")[2]
     if name in {"hasattr", "getattr"} and len(node.args) >= 2 and isinstance(node.args[1], ast.Constant):
         owner = scope.dotted(node.args[0])
@@ -133,9 +135,36 @@ def _judge_call(node: ast.Call, scope: Scope, release: Release) -> bool | None:
         if symbol is None:
             return False if release.find(owner) is not None else None
         return True if symbol.presence is Presence.SURE and symbol.kind not in {Kind.UNKNOWN, Kind.FIELD} else None
+    helper = _helper(node, scope) if depth < _DEPTH else None
+    if helper is not None:
+        return judge(*helper, release, depth + 1)
     if name == "find_spec" and node.args and isinstance(node.args[0], ast.Constant) and str(node.args[0].value).startswith("sglang."):
         return release.has_module(str(node.args[0].value))
     return None
+
+
+def _helper(node: ast.Call, scope: Scope) -> tuple[ast.expr, Scope] | None:
+    """`at_least("0.5.20")` of a function that does nothing but return: the returned expression, its parameters bound to the arguments."""
+    bounds = scope.lookup(node.func.id) if isinstance(node.func, ast.Name) else []
+    function = bounds[0].node if len(bounds) == 1 else None
+    if not isinstance(function, ast.FunctionDef) or bounds[0].scope is None or not isinstance(function.body[-1], ast.Return):
+        return None
+    inner = Scope(scope.file, bounds[0].scope, function)
+    for arg, value in zip(function.args.args, node.args, strict=False):
+        inner.bind(arg.arg, Bound("value", node=value, scope=scope))
+    for part in function.body[:-1]:
+        if isinstance(part, ast.Import):
+            for alias in part.names:
+                inner.bind(alias.asname or alias.name.partition(".")[0], Bound("import", alias.name, part, scope=inner))
+        elif isinstance(part, ast.ImportFrom) and part.level == 0:
+            for alias in part.names:
+                inner.bind(alias.asname or alias.name, Bound("import", f"{part.module}.{alias.name}", part, scope=inner))
+        elif isinstance(part, ast.Assign) and len(part.targets) == 1 and isinstance(part.targets[0], ast.Name):
+            inner.bind(part.targets[0].id, Bound("value", node=part.value, scope=inner))
+        elif not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant)):
+            return None
+    answer = function.body[-1].value
+    return (answer, inner) if answer is not None else None
 
 
 def _judge_name(name: str, scope: Scope, release: Release, depth: int) -> bool | None:
@@ -229,6 +258,8 @@ def looks_like_probe(node: ast.expr, scope: Scope, depth: int = 0) -> bool:
     for part in ast.walk(node):
         if isinstance(part, ast.Call) and any(_PROBES.search(word) for word in (dotted_name(part.func) or "").split(".")):
             return True
+        if isinstance(part, ast.Call) and any(isinstance(word, ast.Constant) and _VERSION.match(str(word.value)) for word in part.args):
+            return True  # `at_least("0.5.20")`
         if isinstance(part, ast.Attribute) and _PROBES.search(part.attr):
             return True
         if isinstance(part, ast.Name):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
+import re
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sglang_plug.checks.source.found import found
+from sglang_plug.checks.source.plugin import Later
 from sglang_plug.contract import catalogue
 from sglang_plug.contract.model import Kind
 from sglang_plug.contract.nearness import child_names
 
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Iterator
 
     from sglang_plug.checks.model import Finding
@@ -21,19 +23,26 @@ if TYPE_CHECKING:
     from sglang_plug.contract.catalogue import Release
 
 _ALIKE = 0.88  # of difflib's measure: one letter more or less, a plural, not another word
+_AKIN = 0.75  # enough for a public name that the plugin itself never reads
 
 
-def names_of(plugin: Plugin, store: Store, release: Release) -> list[str] | None:
-    """Return the names that a store sets; None where they cannot all be read."""
-    if isinstance(store.name, str):
-        return [store.name]
-    names: list[str] = []
-    for turn in plugin.environments(store.scope, release):
-        values = plugin.values(store.name, store.scope, release, turn)
-        if not values or not all(isinstance(value, str) for value in values):
-            return None
-        names += [value for value in values if value not in names]
-    return names
+def places_of(plugin: Plugin, store: Store, release: Release) -> list[tuple[str, str | None]]:
+    """Return what a store writes to and which name it sets there, once a turn of its loops; None for a name that cannot be read."""
+    places: list[tuple[str, str | None]] = []
+    for turn in plugin.environments(store.scope, release) if not isinstance(store.name, str) else [{}]:
+        owner = store.owner if isinstance(store.owner, str) else _owner(store.owner, turn)
+        values = [store.name] if isinstance(store.name, str) else plugin.values(store.name, store.scope, release, turn)
+        for value in values or [None]:
+            place = (owner, value if isinstance(value, str) else None)
+            if owner is not None and place not in places:
+                places.append((owner, place[1]))
+    return places
+
+
+def _owner(node: ast.expr, turn: dict[str, Any]) -> str | None:
+    later = turn.get(node.id) if isinstance(node, ast.Name) else None
+    dotted = later.scope.dotted(later.node) if isinstance(later, Later) else None
+    return dotted if dotted is not None and dotted.partition(".")[0] == "sglang" else None
 
 
 class Written:
@@ -44,11 +53,11 @@ class Written:
         self._open: set[str] = set()
         for facts in plugin.facts:
             for store in facts.stores:
-                names = names_of(plugin, store, release)
-                if names is None:
-                    self._open.add(store.owner)
-                for name in names or ():
-                    self._stores.setdefault(f"{store.owner}.{name}", []).append(store)
+                for owner, name in places_of(plugin, store, release):
+                    if name is None:
+                        self._open.add(owner)
+                    else:
+                        self._stores.setdefault(f"{owner}.{name}", []).append(store)
 
     def before(self, dotted: str, use: Use) -> bool:
         """True where a store may have run before this read: any other than a later one of the same body."""
@@ -67,37 +76,45 @@ def lost_patches(plugin: Plugin, release: Release) -> Iterator[Finding]:
         for store in facts.stores:
             if plugin.caught(store.guards, store.scope, "catches_attributes") or not plugin.runs(store.guards, store.scope, release):
                 continue
-            for name in names_of(plugin, store, release) or ():
-                if not name.startswith("__") and not _reads_first(facts, store, name):
-                    yield from _judge(facts, store, name, release)
+            for owner, name in places_of(plugin, store, release):
+                if name and not name.startswith("__") and not _reads_first(facts, store, f"{owner}.{name}"):
+                    yield from _judge(plugin, (facts, store), owner, name, release)
 
 
-def _reads_first(facts: FileFacts, store: Store, name: str) -> bool:
+def _reads_first(facts: FileFacts, store: Store, dotted: str) -> bool:
     """True where the original is read before it is set: that read fails, and is the finding."""
-    dotted = f"{store.owner}.{name}"
     return any(use.dotted == dotted and use.scope is store.scope and use.node.lineno <= _line(store.node) for use in facts.uses)
 
 
-def _judge(facts: FileFacts, store: Store, name: str, release: Release) -> Iterator[Finding]:
-    owner = release.find(store.owner)
+def _judge(plugin: Plugin, at: tuple[FileFacts, Store], on: str, name: str, release: Release) -> Iterator[Finding]:
+    facts, store = at
+    owner = release.find(on)
     if owner is None or owner.kind not in {Kind.MODULE, Kind.CLASS} or owner.varies:
         return
     dotted = f"{owner.origin}.{name}"
     if release.find(dotted) is not None or (owner.kind is Kind.MODULE and release.lookup.module(owner.origin) is None):
         return
-    elsewhere = _releases_with(store.owner, name)
+    elsewhere = _releases_with(on, name)
     if elsewhere:
         span = elsewhere[0] if len(elsewhere) == 1 else f"{elsewhere[0]} to {elsewhere[-1]}"
         cause = f"SGLang {span} has it"
     else:
         names = [child for child in child_names(release.lookup, owner.origin) if not child.startswith("__")]
-        alike = difflib.get_close_matches(name, names, n=1, cutoff=_ALIKE)
+        cutoff = _AKIN if not name.startswith("_") and _is_never_read(plugin, name) else _ALIKE
+        alike = difflib.get_close_matches(name, names, n=1, cutoff=cutoff)
         if not alike:
             return  # a name of the plugin's own
         cause = f"it looks like {alike[0]}"
     what = "class" if owner.kind is Kind.CLASS else "module"
     message = f"a patch sets {name} on the {what} {owner.origin}, which has no such name: nothing calls it, and nothing says so"
     yield found("SP711", facts.file, store.node, dotted, message, cause=cause, near=dotted)
+
+
+def _is_never_read(plugin: Plugin, name: str) -> bool:
+    """True where the plugin mentions an attribute's name nowhere but where it sets it."""
+    mention = re.compile(rf"""\.{re.escape(name)}\b|["']{re.escape(name)}["']""".encode())
+    sets = sum(store.name == name or not isinstance(store.name, str) for facts in plugin.facts for store in facts.stores)
+    return sum(len(mention.findall(file.text)) for file in plugin.project.files) <= sets
 
 
 @lru_cache(maxsize=1024)

@@ -37,8 +37,8 @@ def judge_platforms(plugin: Plugin, release: Release) -> Iterator[Finding]:
         contract = release.platform_contract(cls.runtime)
         if contract is None or not contract.accepts_plugins:
             continue
-        yield from _identity(cls)
-        yield from _missing(cls, contract)
+        yield from _identity(cls, release)
+        yield from _missing(cls, contract, release)
         for name, member in cls.members.items():
             known = contract.members.get(name)
             if known is None:
@@ -54,7 +54,7 @@ def _say(cls: PlatformClass, code: str, name: str, message: str, *, at: Member |
     return found(code, file, node, name, message, kind="class", runtime=cls.runtime, **more)
 
 
-def _identity(cls: PlatformClass) -> Iterator[Finding]:
+def _identity(cls: PlatformClass, release: Release) -> Iterator[Finding]:
     if not cls.complete:
         return
     value = cls.members.get("_enum")
@@ -67,18 +67,18 @@ def _identity(cls: PlatformClass) -> Iterator[Finding]:
         cause = "the core skips its out-of-tree paths silently" if cls.runtime == "srt" else "the diffusion runtime refuses the class"
         yield _say(cls, "SP404", cls.node.name, message, at=value, cause=cause,
                    hint="write `_enum = PlatformEnum.OOT` in the class")  # fmt: skip
-    lacking = [name for name in ("device_name", "device_type") if name not in cls.members]
+    lacking = [name for name in ("device_name", "device_type") if name not in cls.members and not _provided(cls, name, release)]
     if lacking:
         level = Level.ERROR if cls.runtime == "diffusion" else Level.WARNING
         message = f"{cls.node.name} has no {' and no '.join(lacking)}"
         yield _say(cls, "SP406", cls.node.name, message, hint=f'write `{lacking[0]} = "…"` in the class', level=level)
 
 
-def _missing(cls: PlatformClass, contract: PlatformContract) -> Iterator[Finding]:
+def _missing(cls: PlatformClass, contract: PlatformContract, release: Release) -> Iterator[Finding]:
     if not cls.complete:
         return
     wanted = [member for member in contract.members.values() if member.kind == "method" and member.raises and member.called]
-    lacking = [member for member in wanted if member.name not in cls.members and not _provided(cls, member.name)]
+    lacking = [member for member in wanted if member.name not in cls.members and not _provided(cls, member.name, release)]
     needed = [member for member in lacking if member.name in _NEEDED and cls.runtime == "srt"]
     other = [member for member in lacking if member not in needed]
     for member in needed:
@@ -96,9 +96,15 @@ def _missing(cls: PlatformClass, contract: PlatformContract) -> Iterator[Finding
         yield _say(cls, "SP407", cls.node.name, message, cause=spelled, hint=hint, level=Level.INFO, members=[m.name for m in other])
 
 
-def _provided(cls: PlatformClass, name: str) -> bool:
-    """True where a class of SGLang between the plugin's and the base gives the member."""
-    return any(isinstance(base, str) and base not in {*BASES, MIXIN} for base in cls.order) and name.startswith("get_")
+def _provided(cls: PlatformClass, name: str, release: Release) -> bool:
+    """True where a class of SGLang between the plugin's and the base gives the member: `class P(CudaSRTPlatform)`."""
+    for base in cls.order:
+        if isinstance(base, str) and base not in {*BASES, MIXIN}:
+            module, _, owner = base.rpartition(".")
+            names = release.lookup.module(module)
+            if names is None or f"{owner}.{name}" in names.rows:
+                return True
+    return False
 
 
 def _unknown_member(cls: PlatformClass, contract: PlatformContract, name: str, member: Member, release: Release) -> Iterator[Finding]:

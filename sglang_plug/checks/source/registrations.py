@@ -13,7 +13,7 @@ from sglang_plug.contract.folding import dotted_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sglang_plug.checks.source.facts import FileFacts
+    from sglang_plug.checks.source.facts import Call, FileFacts
     from sglang_plug.checks.source.plugin import Plugin
     from sglang_plug.checks.source.scopes import Definition, Scope
     from sglang_plug.contract.catalogue import Release
@@ -64,7 +64,7 @@ def registrations(plugin: Plugin, release: Release) -> Iterator[Registration]:
     """Yield the hooks that are registered on a release, in file order, a table's rows one by one."""
     for facts in plugin.facts:
         for call in facts.calls:
-            if call.name.rpartition(".")[2] == "register":
+            if call.name.rpartition(".")[2] == "register" or _is_alias(call):
                 runtime = _registry(plugin, call.node.func, call.scope, release)
                 if runtime and plugin.runs(_own(call.guards, call.node), call.scope, release):
                     yield from _registered(_Site(plugin, facts, call.scope, release, runtime), call.node, call.guards)
@@ -74,6 +74,11 @@ def registrations(plugin: Plugin, release: Release) -> Iterator[Registration]:
                     runtime = _decorator(decorator.func, defined.scope)
                     if runtime and plugin.runs(defined.guards, defined.scope, release):
                         yield from _decorated(_Site(plugin, facts, defined.scope, release, runtime), decorator, defined.node)
+
+
+def _is_alias(call: Call) -> bool:
+    """`add = HookRegistry.register`, called as `add(…)`."""
+    return isinstance(call.node.func, ast.Name) and (call.scope.dotted(call.node.func) or "").endswith("HookRegistry.register")
 
 
 def _own(guards: tuple[Any, ...], node: ast.Call) -> tuple[Any, ...]:
@@ -88,7 +93,8 @@ def _mentions(test: ast.expr, names: set[str]) -> bool:
 
 def _registry(plugin: Plugin, node: ast.expr, scope: Scope, release: Release) -> str | None:
     """`srt` or `diffusion` where the expression is a registry's `register`, else None."""
-    found = list(scope.candidates(node)) or _handed_in(plugin, node, scope, release)
+    alias = scope.dotted(node) if isinstance(node, ast.Name) else None
+    found = [alias] if alias else list(scope.candidates(node)) or _handed_in(plugin, node, scope, release)
     for dotted in found:
         if dotted.startswith("sglang.") and dotted.endswith("HookRegistry.register"):
             return "diffusion" if "multimodal_gen" in dotted else "srt"

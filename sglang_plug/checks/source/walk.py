@@ -211,6 +211,9 @@ class _Walker:
                 inner.bind(arg.arg, Bound("other", scope=inner))
             self._visit_expression(node.body, inner, guards)
             return
+        if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
+            self._visit_comprehension(node, scope, guards)
+            return
         if isinstance(node, ast.IfExp):
             self._visit_expression(node.test, scope, guards)
             self._visit_expression(node.body, scope, (*guards, Test(node.test, scope)))
@@ -235,9 +238,26 @@ class _Walker:
                 dotted = scope.dotted(node.args[0])
                 if dotted is not None and dotted.partition(".")[0] == "sglang":
                     self.facts.stores.append(Store(dotted, node.args[1], node, guards, scope))
+                elif isinstance(node.args[0], ast.Name) and [bound.what for bound in scope.lookup(node.args[0].id)] == ["loop"]:
+                    self.facts.stores.append(Store(node.args[0], node.args[1], node, guards, scope))
         for child in ast.iter_child_nodes(node):
             if type(child) not in _LEAVES:
                 self._visit_expression(child, scope, guards)
+
+    def _visit_comprehension(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, scope: Scope, guards: Guards
+    ) -> None:
+        """A comprehension is a loop: `[register(t, f) for t, f in TABLE]`."""
+        inner, asked = scope, guards
+        for loop in node.generators:
+            self._visit_expression(loop.iter, inner, asked)
+            inner = Scope(scope.file, inner, node, loops=(*inner.loops, (loop.target, loop.iter, inner)))
+            self._bind_target(loop.target, loop.iter, inner, asked, "loop")
+            for test in loop.ifs:
+                self._visit_expression(test, inner, asked)
+            asked = (*asked, *(Test(test, inner) for test in loop.ifs))
+        for part in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
+            self._visit_expression(part, inner, asked)
 
 
 _LEAVES = frozenset({ast.Name, ast.Constant, ast.Load, ast.Store, ast.Del, ast.arg, ast.And, ast.Or, *ast.operator.__subclasses__(),
