@@ -44,6 +44,7 @@ _sglang_plug() {
     'doctor|--timeout') source=none ;;
     'doctor|--memory') source=none ;;
     'doctor|--jobs'|'doctor|-j') source=none ;;
+    'doctor|--isolation') source='words auto fork spawn' ;;
     'doctor|--select') source='live codes' ;;
     'doctor|--ignore') source='live codes' ;;
     'doctor|--format'|'doctor|-f') source='words text json sarif junit markdown github html' ;;
@@ -98,7 +99,7 @@ _sglang_plug() {
     '') flags='--version -V --help -h' first='new-platform new-hook doctor resolve serve hooks check contract list explain completion' kind='' ;;
     'new-platform') flags='--runtime --device-type --hooks --no-hooks --sglang --output --dry-run --force --yes -y --help -h' first='' kind='' ;;
     'new-hook') flags='--target --type --runtime --sglang --into --output --dry-run --force --yes -y --help -h' first='' kind='' ;;
-    'doctor') flags='--runtime --python --launch --timeout --memory --jobs -j --select --ignore --strict --no-strict --verbose -v --format -f --output -o --help -h' first='' kind='names' ;;
+    'doctor') flags='--runtime --python --launch --timeout --memory --jobs -j --isolation --select --ignore --strict --no-strict --verbose -v --format -f --output -o --help -h' first='' kind='names' ;;
     'resolve') flags='--runtime --python --launch --sglang --platform --plugins --env --hook --verify --strict --format -f --timeout --help -h' first='' kind='' ;;
     'serve') flags='--platform --plugins --runtime --engine --python --no-preflight --allow --expect-fingerprint --record --ready-timeout --print-command --format --help -h' first='' kind='' ;;
     'hooks') flags='--format --output -o --all --strict --help -h' first='' kind='files' ;;

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sglang_plug.checks.table import RULES
+from sglang_plug.checks.table import RULES, near
 from sglang_plug.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ def codes(words: Iterable[str]) -> frozenset[str]:
         for word in filter(None, (part.strip() for part in text.split(","))):
             hits = {rule.code for rule in RULES if rule.code.startswith(word.upper()) or rule.slug == word.lower()}
             if not hits:
-                raise UsageError(f"no rule is called {word!r}", subject=word, hint="sglang-plug explain lists them")
+                meant = f"did you mean {' or '.join(near(word))}? " if near(word) else ""
+                raise UsageError(f"no rule is called {word!r}", hint=f"{meant}`sglang-plug explain` lists them all")
             found |= hits
     return frozenset(found)
 

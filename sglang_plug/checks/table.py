@@ -191,3 +191,11 @@ def rule(code: str) -> Rule:
         KeyError: there is none.
     """
     return _BY_CODE.get(code.upper()) or _BY_SLUG[code.lower()]
+
+
+def near(word: str) -> tuple[str, ...]:
+    """Return the codes or names, two at most, that a word which is neither may mean."""
+    import difflib
+
+    found = difflib.get_close_matches(word.lower(), _BY_SLUG, n=2) or difflib.get_close_matches(word.upper(), _BY_CODE, n=2)
+    return tuple(found)

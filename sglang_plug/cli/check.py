@@ -99,13 +99,12 @@ def check(
 
     Examples:
 
+    \b
       sglang-plug check
-
       sglang-plug check ./my_plugin --sglang ">=0.5.17"
-
       sglang-plug check . --sglang all --format sarif --output check.sarif
 
-    Exit status: 0 no errors (with --strict: no warnings either), 1 findings, 2 usage.
+    Exit status: 0 no errors (with --strict: no warnings either), 1 findings, 2 wrong usage.
     """
     from sglang_plug.checks.selection import codes
     from sglang_plug.checks.source.baseline import spell, without_known
@@ -121,9 +120,8 @@ def check(
     specifiers = sglang or _words(options.get("sglang"))
     releases, why = (asked_releases(specifiers), "asked for") if specifiers else own_releases(table)
     runtimes = ("srt", "diffusion") if runtime is Runtime.ALL else (runtime.value,)
-    report = examine(path, releases, runtimes=runtimes, project=project)
     wanted, unwanted = codes(select or _words(options.get("select"))), codes(ignore or _words(options.get("ignore")))
-    report = kept(report, wanted, unwanted)
+    report = kept(examine(path, releases, runtimes=runtimes, project=project), wanted, unwanted)
     if write_baseline is not None:
         from sglang_plug.report.findings import save
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import Annotated, Any, Literal, get_args, get_origin
+from enum import Enum, StrEnum
+from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
@@ -11,7 +11,15 @@ from sglang_plug.report.completion import Command, Option, render
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-Shell = Literal["bash", "zsh", "fish", "powershell"]
+
+class Shell(StrEnum):
+    """Whose language the script is in."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+    POWERSHELL = "powershell"
+
 
 #: Options whose values are live: the kind of value, as `sglang-plug __values KIND PREFIX` knows it, or `files`.
 OPTION_KINDS = {
@@ -53,13 +61,13 @@ def completion(shell: Annotated[Shell, typer.Argument(help="The shell to write f
 
     Examples:
 
-      sglang-plug completion bash > ~/.local/share/bash-completion/completions/sglang-plug
-
+    \b
+      sglang-plug completion bash \\
+        > ~/.local/share/bash-completion/completions/sglang-plug
       sglang-plug completion zsh > ~/.zfunc/_sglang-plug
-
       sglang-plug completion fish > ~/.config/fish/completions/sglang-plug.fish
 
-    Exit codes: 0 printed, 2 wrong usage.
+    Exit status: 0 printed, 2 wrong usage.
     """
     typer.echo(render(shell, tree()), nl=False)
 
@@ -104,8 +112,6 @@ def _choices(param: Any) -> list[str]:
     kind = getattr(getattr(param, "type_descriptor", None), "annotation", None)
     if get_origin(kind) is list:
         (kind,) = get_args(kind)
-    if get_origin(kind) is Literal:
-        return [str(word) for word in get_args(kind)]
     return [str(member.value) for member in kind] if isinstance(kind, type) and issubclass(kind, Enum) else []
 
 

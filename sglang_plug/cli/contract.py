@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from enum import StrEnum
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
@@ -53,17 +54,18 @@ def show(
     runtime: _RuntimeOption = Runtime.ALL,
     output_format: _FormatOption = Format.TEXT,
 ) -> None:
-    """Show what a release expects of a platform class, and its processes.
+    """Show what a release expects of a platform class.
+
+    The runtime's processes are listed too, and in which of them plugins are loaded.
 
     Examples:
 
+    \b
       sglang-plug contract show
-
       sglang-plug contract show 0.5.21 --runtime srt
-
       sglang-plug contract show --method get_device
 
-    Exit status: 0, 1 for an unknown release or member, 2 usage.
+    Exit status: 0 shown, 1 no such release or member, 2 wrong usage.
     """
     from sglang_plug.contract import catalogue
     from sglang_plug.errors import CatalogueError
@@ -72,15 +74,18 @@ def show(
 
     runtimes = ("srt", "diffusion") if runtime is Runtime.ALL else (runtime.value,)
     if method is not None:
-        versions = (catalogue.nearest(version),) if version else catalogue.releases()
+        versions = (_known(version),) if version else catalogue.releases()
         found = [contract for name in runtimes for release in versions if (contract := catalogue.load(release).platform_contract(name))]
         if not any(method in contract.members for contract in found):
-            raise CatalogueError("no platform class has this member", subject=method, hint="see `sglang-plug contract show`")
+            names = {name for contract in found for name in contract.members}
+            near = difflib.get_close_matches(method, sorted(names), n=2)
+            meant = f"did you mean {' or '.join(near)}?" if near else "see `sglang-plug contract show`"
+            raise CatalogueError("no platform class has this member", subject=method, hint=meant)
         found = [contract for contract in found if any(method in other.members for other in found if other.runtime == contract.runtime)]
         history = [{"release": c.release, "runtime": c.runtime, "member": c.members.get(method)} for c in found]
         _answer(output_format, words.member_lines(found, method), words.dumps(method=method, history=history))
         return
-    release = catalogue.load(catalogue.nearest(version) if version else catalogue.newest())
+    release = catalogue.load(_known(version) if version else catalogue.newest())
     contracts = [contract for name in runtimes if (contract := release.platform_contract(name))]
     lines: list[Line] = []
     for contract in contracts:
@@ -102,23 +107,23 @@ def diff(
     runtime: _RuntimeOption = Runtime.ALL,
     output_format: _FormatOption = Format.TEXT,
 ) -> None:
-    """Show what changed between two releases, and what an author must do.
+    """Show what changed between two releases, and what to do.
 
     Examples:
 
+    \b
       sglang-plug contract diff 0.5.21 0.5.22
+      sglang-plug contract diff 0.5.17 0.5.23 \\
+        --targets "sglang.srt.managers.scheduler.Scheduler.*"
+      sglang-plug contract diff 0.5.22 0.5.23 --platform --format json
 
-      sglang-plug contract diff 0.5.17 0.5.23 --targets "sglang.srt.managers.scheduler.Scheduler.*"
-
-      sglang-plug contract diff 0.5.22 0.5.23 --platform --runtime diffusion --format json
-
-    Exit status: 0, 1 for an unknown release, 2 usage.
+    Exit status: 0 shown, 1 no such release, 2 wrong usage.
     """
     from sglang_plug.contract import catalogue
     from sglang_plug.contract.diff import compare_names, compare_platforms
     from sglang_plug.report import contract as words
 
-    before, after = catalogue.load(catalogue.nearest(old)), catalogue.load(catalogue.nearest(new))
+    before, after = catalogue.load(_known(old)), catalogue.load(_known(new))
     runtimes = ("srt", "diffusion") if runtime is Runtime.ALL else (runtime.value,)
     groups = {f"{name} platform": compare_platforms(before, after, name) for name in runtimes} if platform or targets is None else {}
     if targets is not None:
@@ -138,24 +143,26 @@ def targets(
     limit: Annotated[int, typer.Option(help="Show no more than so many.", min=1, rich_help_panel="Answer")] = 200,
     output_format: _FormatOption = Format.TEXT,
 ) -> None:
-    """Show what can be hooked: kind, signature, since which release, in which processes.
+    """Show what can be hooked, and in which processes it runs.
+
+    Each target is told with its kind, its signature, and since which release it is there.
 
     Examples:
 
-      sglang-plug contract targets sglang.srt.managers.scheduler.Scheduler.run_batch
-
+    \b
+      sglang-plug contract targets \\
+        sglang.srt.managers.scheduler.Scheduler.run_batch
       sglang-plug contract targets "sglang.srt.managers.*.process_batch_result"
-
       sglang-plug contract targets all_reduce --sglang 0.5.21
 
-    Exit status: 0, 1 where nothing matches, 2 usage.
+    Exit status: 0 shown, 1 nothing matches, 2 wrong usage.
     """
     from sglang_plug.contract import catalogue
     from sglang_plug.contract.targets import targets as matching
     from sglang_plug.errors import CatalogueError
     from sglang_plug.report import contract as words
 
-    release = catalogue.load(catalogue.nearest(sglang) if sglang else catalogue.newest())
+    release = catalogue.load(_known(sglang) if sglang else catalogue.newest())
     found = list(matching(release, pattern, limit=limit))
     if not found:
         near = release.near(pattern)
@@ -185,17 +192,18 @@ def build(
         ),
     ] = None,
 ) -> None:
-    """Add releases to the catalogue, from their source; nothing is imported.
+    """Add releases to the catalogue, from their source.
+
+    Nothing is imported.
 
     Examples:
 
+    \b
       sglang-plug contract build 0.5.24
-
       sglang-plug contract build sglang-0.5.24-py3-none-any.whl
-
       sglang-plug contract build ~/src/sglang --release 0.5.24.dev1
 
-    Exit status: 0, 1 where a source cannot be read, 2 usage.
+    Exit status: 0 added, 1 a source cannot be read, 2 wrong usage.
     """
     from sglang_plug.contract import catalogue
     from sglang_plug.contract.build import build as make
@@ -220,13 +228,12 @@ def releases(*, output_format: _FormatOption = Format.TEXT) -> None:
 
     Examples:
 
+    \b
       sglang-plug contract releases
-
       sglang-plug contract releases --format json
-
       sglang-plug contract releases | tail -1
 
-    Exit status: 0.
+    Exit status: 0 listed, 2 wrong usage.
     """
     from sglang_plug.contract import catalogue
     from sglang_plug.report import contract as words
@@ -234,6 +241,18 @@ def releases(*, output_format: _FormatOption = Format.TEXT) -> None:
 
     known = catalogue.releases()
     _answer(output_format, [findings_text.Line(version) for version in known], words.dumps(releases=known))
+
+
+def _known(version: str) -> str:
+    """Return the known release that speaks for `version`; where that is another one, say so."""
+    from sglang_plug.contract import catalogue
+    from sglang_plug.report.escape import visible
+
+    release = catalogue.nearest(version)
+    if release != version:
+        asked = visible(version)
+        typer.echo(f"note: {asked} is not in the catalogue; this is {release}. To add it: sglang-plug contract build {asked}", err=True)
+    return release
 
 
 def _answer(kind: Format, lines: Iterable[Line], text: str) -> None:

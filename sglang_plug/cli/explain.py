@@ -19,13 +19,12 @@ def explain(
 
     Examples:
 
+    \b
       sglang-plug explain
-
       sglang-plug explain SP301
-
       sglang-plug explain does-not-load
 
-    Exit status: 0 printed, 2 no such rule.
+    Exit status: 0 printed, 2 wrong usage (no such rule).
     """
     from sglang_plug.report.rules import listing, page
 

@@ -34,16 +34,16 @@ def hooks(
 ) -> None:
     """Show which hooks were registered, applied and fired, in which process, how often and at what cost.
 
-    Cost is what a hook spends itself: an AROUND hook's does not hold the original. Exit status: 0, 1 when a hook or a plugin failed,
-    2 for a wrong command line.
+    Cost is what a hook spends itself: an AROUND hook's does not hold the original.
 
     Examples:
 
+    \b
       sglang-plug hooks /tmp/hooks
-
       sglang-plug hooks /tmp/hooks --format trace -o trace.json
-
       sglang-plug hooks /tmp/hooks --strict --format json
+
+    Exit status: 0 nothing failed, 1 a hook or a plugin failed (with --strict: or a hook never fired), 2 wrong usage.
     """
     from sglang_plug.launch import recording
     from sglang_plug.report import hooks as report

@@ -45,13 +45,12 @@ def list_(
 
     Examples:
 
+    \b
       sglang-plug list
-
       sglang-plug list --python /opt/venv
-
       sglang-plug list --runtime srt --format json
 
-    Exit status: 0 the metadata could be read, 1 a file is so broken that SGLang cannot read any, 2 usage.
+    Exit status: 0 the metadata could be read, 1 a file is so broken that SGLang cannot read any, 2 wrong usage.
     """
     from sglang_plug.probe.environment import Environment
     from sglang_plug.probe.headstart import FIRST, take

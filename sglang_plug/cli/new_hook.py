@@ -68,13 +68,15 @@ def new_hook(
 
     Examples:
 
-      sglang-plug new-hook my-metrics --target sglang.srt.managers.scheduler.Scheduler.run_batch
+    \b
+      sglang-plug new-hook my-metrics \\
+        --target sglang.srt.managers.scheduler.Scheduler.run_batch
+      sglang-plug new-hook my-policy --type before \\
+        --target sglang.srt.managers.scheduler.Scheduler.get_next_batch_to_run
+      sglang-plug new-hook --into ./my-chip --type after \\
+        --target sglang.srt.managers.tp_worker.TpModelWorker.__init__
 
-      sglang-plug new-hook my-policy --type before --target sglang.srt.managers.scheduler.Scheduler.get_next_batch_to_run
-
-      sglang-plug new-hook --into ./my-chip --type after --target sglang.srt.managers.tp_worker.TpModelWorker.__init__
-
-    Exit codes: 0 made, 1 refused (nothing was written), 2 wrong usage.
+    Exit status: 0 made, 1 refused (nothing was written), 2 wrong usage.
     """
     from sglang_plug.errors import UsageError
     from sglang_plug.scaffold import hook, releases

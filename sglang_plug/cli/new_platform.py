@@ -54,13 +54,12 @@ def new_platform(
 
     Examples:
 
+    \b
       sglang-plug new-platform my-chip
-
-      sglang-plug new-platform my-chip --runtime both --device-type mychip --sglang 0.5.23
-
+      sglang-plug new-platform my-chip --runtime both --device-type mychip
       sglang-plug new-platform my-chip --dry-run
 
-    Exit codes: 0 made, 1 refused (nothing was written), 2 wrong usage.
+    Exit status: 0 made, 1 refused (nothing was written), 2 wrong usage.
     """
     from sglang_plug.errors import UsageError
     from sglang_plug.scaffold import platform, releases

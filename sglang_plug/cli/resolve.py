@@ -114,13 +114,12 @@ def resolve(
 
     Examples:
 
+    \b
       sglang-plug resolve
-
       sglang-plug resolve --runtime srt --platform mydev --sglang 0.5.17
-
       sglang-plug resolve --python /opt/venv --verify --format json
 
-    Exit status: 0 a platform was decided for every runtime, 1 a decision is an error (or, with --strict, a plugin failed), 2 usage.
+    Exit status: 0 a platform was decided for every runtime, 1 a decision is an error (or, with --strict, a plugin failed), 2 wrong usage.
     """
     from sglang_plug.probe.decision import runtimes_with, survey
     from sglang_plug.probe.environment import Environment, other_engine, variables_for

@@ -76,7 +76,7 @@ def serve(
     ] = None,
     record: Annotated[
         Path | None,
-        typer.Option(help="Write down which hooks fire, for `sglang-plug hooks DIR`.", metavar="DIR", rich_help_panel="Launch"),
+        typer.Option(help="Write down which hooks fire, for the `hooks` command.", metavar="DIR", rich_help_panel="Launch"),
     ] = None,
     ready_timeout: Annotated[
         float | None,
@@ -91,30 +91,33 @@ def serve(
 ) -> None:
     """Check first, then launch SGLang (or the stand-in engine), and watch it.
 
-    Every other argument goes to the engine untouched, after `--` or without it. The exit status is the engine's; 1 when the preflight
-    refuses, 2 for a wrong command line.
+    Every other argument goes to the engine untouched, after `--` or without it.
 
     Examples:
 
+    \b
       sglang-plug serve --platform mydev --model-path ./model --port 30000
-
       sglang-plug serve --record /tmp/hooks --engine standin
+      sglang-plug serve --print-command --format kubernetes -- \\
+        --model-path /models/llama --tp-size 8
 
-      sglang-plug serve --print-command --format kubernetes -- --model-path /models/llama --tp-size 8
+    Exit status: the engine's own; 1 the preflight refuses, 2 wrong usage.
     """
+    from sglang_plug.checks.selection import codes
     from sglang_plug.launch import preflight, supervise
     from sglang_plug.launch.arguments import EngineArguments
     from sglang_plug.launch.preflight import Request
     from sglang_plug.launch.session import Options
     from sglang_plug.probe.environment import Environment
 
+    allowed = codes(allow or ())
     request = Request(Environment.here(python), tuple(context.args), engine.value, runtime.value, platform, plugins, expect_fingerprint)
     if print_command:
         _print(preflight.skip(request), output_format)
         return
     if EngineArguments(request.tokens).asks_for_help:
         raise typer.Exit(supervise.run_plainly(preflight.skip(request).plan))
-    options = Options({code.upper() for code in allow or ()}, not no_preflight, record, ready_timeout)
+    options = Options(allowed, not no_preflight, record, ready_timeout)
     flight = preflight.skip(request) if no_preflight else preflight.examine(request)
     if not no_preflight and not _cleared(flight, options.allowed):
         raise typer.Exit(1)

@@ -74,7 +74,7 @@ def nearest(version: str) -> str:
     try:
         wanted = Version(version)
     except InvalidVersion as exc:
-        raise CatalogueError("this is no version", subject=version) from exc
+        raise CatalogueError("this is no version", subject=version, hint="`sglang-plug contract releases` lists those known") from exc
     base = Version(wanted.public if not wanted.is_prerelease else wanted.base_version)
     before = [release for release in known if Version(release) <= base]
     if not before:

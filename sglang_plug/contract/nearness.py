@@ -47,7 +47,10 @@ def near(lookup: Lookup, dotted: str, *, limit: int = 5) -> tuple[str, ...]:
         beside = [f"{parent}.{name}" for name in difflib.get_close_matches(leaf, names, n=limit, cutoff=0.7)]
     moved = _same_leaf(lookup, dotted, in_class=in_class)
     modules = [] if beside or moved or owner is not None else difflib.get_close_matches(dotted, lookup.names, n=2, cutoff=0.85)
-    return tuple(dict.fromkeys([*moved, *beside, *modules]))[:limit]
+    found = [*moved, *beside, *modules]
+    if not found and owner is None and parent.count("."):  # the slip may be further up: a class's name, not its method's
+        found = [name for above in near(lookup, parent, limit=limit) if lookup.find(name := f"{above}.{leaf}") is not None]
+    return tuple(dict.fromkeys(found))[:limit]
 
 
 def _same_leaf(lookup: Lookup, dotted: str, *, in_class: bool) -> list[str]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-
-from sglang_plug.checks.table import FAMILIES, RULES, Rule, rule
+from sglang_plug.checks.table import FAMILIES, RULES, Rule, near, rule
 from sglang_plug.data import data_dir
 from sglang_plug.errors import SglangPlugError, UsageError
 
@@ -18,10 +16,9 @@ def find(word: str) -> Rule:
     try:
         return rule(word)
     except KeyError as exc:
-        known = [name for entry in RULES for name in (entry.code, entry.slug)]
-        near = difflib.get_close_matches(word, known, n=2) or difflib.get_close_matches(word.upper(), known, n=2)
-        hint = f"did you mean {' or '.join(near)}?" if near else "sglang-plug explain lists all rules"
-        raise UsageError(f"no rule is called {word!r}", subject=word, hint=hint) from exc
+        found = " or ".join(f"`sglang-plug explain {name}`" for name in near(word))
+        hint = f"did you mean {found}?" if found else "`sglang-plug explain` lists all rules"
+        raise UsageError(f"no rule is called {word!r}", hint=hint) from exc
 
 
 def page(word: str) -> str:

@@ -59,7 +59,7 @@ def test_a_page_has_purpose_examples_and_statuses(name: str):
     text = ALL[name].help or ""
     assert text.strip().split("\n")[0].endswith("."), "the first line is a sentence"
     assert len(examples(ALL[name])) >= 3
-    assert re.search(r"exit (status|codes?)", text, re.IGNORECASE)
+    assert re.search(r"Exit status: [^.]*\b2 wrong usage", text)
 
 
 @pytest.mark.parametrize(("name", "line"), EXAMPLES)
@@ -96,12 +96,46 @@ def test_a_page_fits_80_columns_and_bears_no_colour_through_a_pipe(
     page = capsys.readouterr().out
     assert "\x1b" not in page
     assert max(map(len, page.splitlines())) <= 80
+    assert "..." not in page.partition("Commands:")[2], "the line of a command is cut"
+    for line in (ALL[name].help or "").partition("Examples:")[2].partition("Exit")[0].splitlines() if name in ALL else ():
+        assert line.strip("\b ") in page, "an example is shown as it is written, so that it can be copied"
 
 
 def test_a_mistyped_command_is_answered_with_the_nearest():
     done = subprocess.run([sys.executable, "-m", "sglang_plug", "docter"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "sglang-plug doctor" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong", "meant"),
+    [
+        ("list --format jsno", "jsno", "'json'?"),
+        ("resolve --runtime sr", "--runtime", "'srt'?"),
+        ("completion bahs", "bahs", "'bash'?"),
+        ("contract shwo", "shwo", "'show'?"),
+        ("contract diff 0.5.21", "'new'", "sglang-plug contract diff -h"),
+        ("contract show --method get_devic", "get_devic", "get_device"),
+        ("contract show newset", "newset", "sglang-plug contract releases"),
+        ("explain callbak-raises", "callbak-raises", "sglang-plug explain callback-raises"),
+        ("doctor --select SP30Z", "SP30Z", "SP30"),
+        ("doctor --ignore callback-raise", "callback-raise", "callback-raises"),
+        ("serve --allow SPXX", "SPXX", "sglang-plug explain"),
+        ("hooks /nowhere", "/nowhere", "sglang-plug serve --record"),
+        ("new-hook x --target sglang.srt.managers.scheduler.Schedulr.run_batch", "Schedulr", "scheduler.Scheduler.run_batch"),
+    ],
+)
+def test_a_slip_is_named_and_answered_with_what_was_meant(line: str, wrong: str, meant: str, tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run(line.split()) in {1, 2}
+    told = capsys.readouterr().err
+    assert wrong in told
+    assert meant in told
+
+
+def test_a_release_that_is_not_known_is_answered_by_the_last_before_it_and_says_so(capsys: pytest.CaptureFixture[str]):
+    assert run(["contract", "show", "0.5.99", "--runtime", "srt"]) == 0
+    assert "note: 0.5.99 is not in the catalogue" in capsys.readouterr().err
 
 
 def test_a_mistyped_option_is_answered_with_the_nearest():
