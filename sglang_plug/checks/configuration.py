@@ -13,12 +13,14 @@ from sglang_plug.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
+ISOLATIONS = ("auto", "fork", "spawn")
 RUNTIMES = {"srt": ("srt",), "diffusion": ("diffusion",), "all": ("srt", "diffusion")}
 _KINDS: dict[str, tuple[type, ...]] = {
     "runtime": (str,),
     "timeout": (int, float),
     "memory": (int,),
     "jobs": (int,),
+    "isolation": (str,),
     "select": (list, str),
     "ignore": (list, str),
     "strict": (bool,),
@@ -54,11 +56,17 @@ def configured(folder: Path, **given: Any) -> Options:
         raise UsageError(
             f"[tool.sglang-plug] runtime = {runtime!r} is none of {', '.join(RUNTIMES)}", subject=str(folder / "pyproject.toml")
         )
+    isolation = chosen["isolation"] or "auto"
+    if isolation not in ISOLATIONS:
+        raise UsageError(
+            f"[tool.sglang-plug] isolation = {isolation!r} is none of {', '.join(ISOLATIONS)}", subject=str(folder / "pyproject.toml")
+        )
     memory = 4096 if chosen["memory"] is None else int(chosen["memory"])
     limits = Limits(
         timeout=float(chosen["timeout"]) if chosen["timeout"] else None,
         memory=memory << 20 if memory else None,
         jobs=int(chosen["jobs"] or min(os.cpu_count() or 1, 8)),
+        isolation=isolation,
     )
     return Options(RUNTIMES[runtime], limits, _words(chosen["select"]), _words(chosen["ignore"]), bool(chosen["strict"]))
 

@@ -219,6 +219,7 @@ def _host(world: World) -> dict[str, Any]:
             }
             for runtime, decision in world.decisions.items()
         },
+        "isolation": world.rehearsal.get("isolation"),
         "seconds": {record["module"]: round(record["seconds"], 3) for record in world.rehearsal.get("imports", ())},
     }
 

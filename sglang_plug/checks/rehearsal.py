@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 class Limits:
     """How long and how large strangers' code may get: seconds for one plugin, for `import sglang`; bytes; how many at a time.
 
+    `isolation` says whether a plugin gets a fork or an interpreter of its own: `auto`, `fork`, `spawn`.
     Without a time limit of its own a plugin gets 20 s, and 90 s where it may import much of real SGLang.
     """
 
@@ -30,6 +31,7 @@ class Limits:
     import_timeout: float = 180.0
     memory: int | None = 4 << 30
     jobs: int = 2
+    isolation: str = "auto"
 
 
 class Rehearsed(inquiry.Inquiry):
@@ -157,8 +159,11 @@ class Rehearsal:
             "hardware": {} if world.real else self._hardware(),
             "tolerate": any(problem["fatal"] for problem in world.facts["problems"]),
             "builtin": builtin,
+            "isolation": limits.isolation,
         }
         whole = 3 * limits.import_timeout + (self._timeout + 1) * (count + 4)
+        if limits.isolation != "fork":  # each trial may need to import SGLang again
+            whole += 3 * limits.import_timeout * (count + 4)
         reply = self._probe.ask({**request, "whole_timeout": whole}, timeout=whole + 30)
         answer = reply.value or {}
         if answer.get("value") is None:

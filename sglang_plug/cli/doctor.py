@@ -41,6 +41,14 @@ class Launch(StrEnum):
     MODULE = "module"
 
 
+class Isolation(StrEnum):
+    """In what kind of process each plugin is tried."""
+
+    AUTO = "auto"
+    FORK = "fork"
+    SPAWN = "spawn"
+
+
 @app.command()
 def doctor(
     names: Annotated[
@@ -92,6 +100,15 @@ def doctor(
             "--jobs", "-j", help="Plugins examined at a time. [default: one a core]", min=1, rich_help_panel="Limits", show_default=False
         ),
     ] = None,
+    isolation: Annotated[
+        Isolation | None,
+        typer.Option(
+            help="Try plugins in forks of one process that imported SGLang, or in interpreters of their own that import it again "
+            "(slow). auto: forks where they are safe. [default: auto]",
+            rich_help_panel="Limits",
+            show_default=False,
+        ),
+    ] = None,
     select: Annotated[
         list[str] | None,
         typer.Option(
@@ -127,17 +144,16 @@ def doctor(
 
     Examples:
 
+    \b
       sglang-plug doctor
-
       sglang-plug doctor my_platform --verbose
+      sglang-plug doctor --python /opt/venv --format sarif -o doctor.sarif
 
-      sglang-plug doctor --python /opt/venv/bin/python --format sarif --output doctor.sarif
-
-    Exit status: 0 no errors (with --strict: no warnings either), 1 findings, 2 usage.
+    Exit status: 0 no errors (with --strict: no warnings either), 1 findings, 2 wrong usage.
     """
     from sglang_plug.checks.configuration import configured
     from sglang_plug.checks.doctor import examine
-    from sglang_plug.checks.selection import kept
+    from sglang_plug.checks.selection import codes, kept
     from sglang_plug.probe.environment import Environment
 
     options = configured(
@@ -146,10 +162,12 @@ def doctor(
         timeout=timeout,
         memory=memory,
         jobs=jobs,
+        isolation=isolation.value if isolation else None,
         select=select,
         ignore=ignore,
         strict=strict,
     )
+    codes((*options.select, *options.ignore))  # a slip is told before the work
     environment = Environment.here(python, launch=launch.value)
     report = examine(
         environment,

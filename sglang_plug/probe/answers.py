@@ -27,7 +27,7 @@ def activation(facts: Mapping[str, Any]) -> Activation:
 
 
 def rehearsed(facts: Mapping[str, Any]) -> Activation:
-    """Return what the chain needs of one platform's trial in host order (`host.py`)."""
+    """Return what the chain needs of one platform's trial in host order (`inside/stage.py`)."""
     report = facts["value"]
     if report is None:
         return Activation(error=ending({**facts, "stage": facts.get("phase")}), seconds=facts.get("seconds"), fatal=True)

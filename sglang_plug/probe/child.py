@@ -2,8 +2,8 @@
 
     PYTHON child.py FD LAUNCH
 
-This process runs nobody's code but the interpreter's own start-up (`.pth` files, sitecustomize): plugins run in forks of it, see
-`inside/isolation.py`.
+This process runs nobody's code but the interpreter's own start-up (`.pth` files, sitecustomize): plugins run in forks of it
+(`inside/isolation.py`), or where that cannot be in interpreters of their own, which start here too (`inside/spawning.py`).
 It needs nothing but this folder, so that the tool need not be installed where it looks.
 """
 
@@ -18,8 +18,8 @@ from typing import Any
 PACKAGE = "_sglang_plug_probe"
 
 
-def load_inside(folder: str) -> Any:
-    """Import the folder `inside` under a name of its own, so that neither sys.path nor a stranger's module name is touched."""
+def load_inside(folder: str, name: str) -> Any:
+    """Import a module of the folder `inside` under a name of its own, so that neither sys.path nor a stranger's module name is touched."""
     init = os.path.join(folder, "__init__.py")
     spec = importlib.util.spec_from_file_location(PACKAGE, init, submodule_search_locations=[folder])
     if spec is None or spec.loader is None:
@@ -27,7 +27,7 @@ def load_inside(folder: str) -> Any:
     module = importlib.util.module_from_spec(spec)
     sys.modules[PACKAGE] = module
     spec.loader.exec_module(module)
-    return importlib.import_module(PACKAGE + ".service")
+    return importlib.import_module(PACKAGE + "." + name)
 
 
 def main(argv: list[str]) -> None:
@@ -38,8 +38,11 @@ def main(argv: list[str]) -> None:
     here = os.path.dirname(os.path.abspath(__file__))
     if sys.path and os.path.abspath(sys.path[0]) == here:
         del sys.path[0]  # our own folder, which no launch of SGLang has on its path
-    service = load_inside(os.path.join(here, "inside"))
-    service.serve(int(argv[1]), launch=argv[2])
+    inside = os.path.join(here, "inside")
+    if argv[1] in ("supervise", "subject"):
+        load_inside(inside, "spawning").main(argv[1], argv[2])
+    else:
+        load_inside(inside, "service").serve(int(argv[1]), launch=argv[2])
 
 
 if __name__ == "__main__":

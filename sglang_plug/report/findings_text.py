@@ -109,7 +109,7 @@ def _finding(finding: Finding, *, verbose: bool) -> Iterator[Line]:
 
 def _closing(report: Report) -> Line:
     counts = report.summary
-    told = [f"{counts[level.value]} {word}{'s' * (counts[level.value] != 1)}" for level, word in _WORDS if counts[level.value]]
+    told = [f"{counts[level.value]} {word}{'s' * (counts[level.value] != 1)}" for level, word in WORDS if counts[level.value]]
     seen = f"{counts['examined']} of {counts['entry_points']} entry points examined"
     if not told:
         return Line(f"nothing to report; {seen}", "green")
@@ -117,4 +117,4 @@ def _closing(report: Report) -> Line:
     return Line(f"{', '.join(told)}; {seen}. `sglang-plug explain CODE` says more about a finding.", style)
 
 
-_WORDS = ((Level.ERROR, "error"), (Level.WARNING, "warning"), (Level.INFO, "note"))
+WORDS = ((Level.ERROR, "error"), (Level.WARNING, "warning"), (Level.INFO, "note"))

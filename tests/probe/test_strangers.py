@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.plugins.install import Site
 
 FOLDER = Path(sglang_plug.probe.__file__).parent
-FILES = [FOLDER / "child.py", FOLDER / "host.py", *sorted((FOLDER / "inside").glob("*.py"))]
+FILES = [FOLDER / "child.py", *sorted((FOLDER / "inside").glob("*.py"))]
 PACKAGE = "_sglang_plug_probe"
 # Only what the stranger has, imported inside functions: SGLang, torch and the vendors' device libraries.
 THEIRS = {"sglang", "torch", "amdsmi", "pymtml"}

@@ -5,16 +5,16 @@ from __future__ import annotations
 import builtins
 import importlib
 import importlib.util
-import mmap
 import os
 import re
 import sys
 import time
 
-from . import isolation
+from . import spawning
 
 TYPE_CHECKING = False  # typing costs more to import than all of this file
 if TYPE_CHECKING:
+    import mmap
     from types import FrameType
     from typing import Any
 
@@ -38,12 +38,17 @@ def activate(request: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _one(candidate: dict[str, Any], timeout: float, memory: int | None) -> dict[str, Any]:
-    calling = mmap.mmap(-1, 1)  # readable after the fork's death: was it still loading, or in the call?
-    result = isolation.isolated(lambda: _call(candidate["value"], calling), timeout, memory)
+    result = spawning.called("activation:enter", candidate["value"], timeout, memory)
+    calling = result.pop("note")  # readable after the process's death: was it still loading, or in the call?
     answer = result.pop("value")
     if answer is None:
-        answer = {"kind": "ended", "stage": "call" if calling[0] else "load", "returned": None, "type": None, "error": None, "at": None}
+        answer = {"kind": "ended", "stage": "call" if calling else "load", "returned": None, "type": None, "error": None, "at": None}
     return {**answer, **result, "wall": result["seconds"], "seconds": answer.get("seconds", result["seconds"])}
+
+
+def enter(value: str, door: Any) -> Any:
+    """Load and call one entry point's value."""
+    return door.perform(lambda note: _call(value, note))
 
 
 def _call(value: str, calling: mmap.mmap) -> dict[str, Any]:
@@ -199,18 +204,20 @@ def where(exc: BaseException) -> dict[str, Any] | None:
 
 
 def in_host(request: dict[str, Any]) -> dict[str, Any]:
-    """Run an operation of `host.py`, the host-order dry run that lives beside this folder: see `call_file`."""
-    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    return call_file({**request, "path": os.path.join(folder, "host.py"), "function": request.get("function", "run")})
+    """Run the host-order dry run (`stage.py`) and return the whole report of its process; what it starts in turn has limits of its own."""
+    asked = request.get("isolation", "auto")
+    return spawning.called("stage:play", request, request.get("whole_timeout", 600.0), request.get("whole_memory"), asked=asked)
 
 
 def call_file(request: dict[str, Any]) -> dict[str, Any]:
-    """Load the Python file `path` and call `function(request)` of it in a fork; return the fork's whole report.
+    """Load the Python file `path` and call `function(request)` of it in a process of its own; return that process's whole report."""
+    return spawning.called("activation:enter_file", request, request.get("whole_timeout", 600.0), request.get("whole_memory"))
 
-    `whole_timeout` and `whole_memory` limit that fork; what it forks in turn has limits of its own.
-    """
 
-    def task() -> Any:
+def enter_file(request: dict[str, Any], door: Any) -> Any:
+    """Load the file and call its function."""
+
+    def task(note: Any) -> Any:
         spec = importlib.util.spec_from_file_location("_sglang_plug_" + os.path.basename(request["path"])[:-3], request["path"])
         if spec is None or spec.loader is None:
             raise ImportError(request["path"] + " cannot be loaded")
@@ -219,5 +226,4 @@ def call_file(request: dict[str, Any]) -> dict[str, Any]:
         spec.loader.exec_module(module)
         return getattr(module, request["function"])(request)
 
-    result: dict[str, Any] = isolation.isolated(task, request.get("whole_timeout", 600.0), request.get("whole_memory"))
-    return result
+    return door.perform(task)

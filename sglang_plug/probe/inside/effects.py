@@ -87,8 +87,8 @@ def snapshot() -> dict[str, Any]:
         "logging": _logging(),
         "streams": [id(sys.stdout), id(sys.stderr)],
         "descriptors": [_size(1), _size(2)],
-        "devices": _devices(),
-        "device_files": _device_files(),
+        "devices": devices(),
+        "device_files": device_files(),
         "excepthook": sys.excepthook is sys.__excepthook__,
         "torch_defaults": _torch_defaults(),
         # last: the questions above may make torch import something
@@ -237,7 +237,13 @@ def _size(descriptor: int) -> int | None:
         return None
 
 
-def _devices() -> list[str]:
+def other_threads() -> list[str]:
+    """Return the names of Python's threads but the main one."""
+    return sorted(thread.name for thread in threading.enumerate() if thread is not threading.main_thread())
+
+
+def devices() -> list[str]:
+    """Return the device modules of torch whose context is alive."""
     torch = sys.modules.get("torch")
     found = []
     for name in _DEVICES:
@@ -250,7 +256,8 @@ def _devices() -> list[str]:
     return found
 
 
-def _device_files() -> list[str]:
+def device_files() -> list[str]:
+    """Return the files of accelerators that this process holds open."""
     found = set()
     with contextlib.suppress(OSError):  # no /proc: nothing to see
         for name in os.listdir("/proc/self/fd"):

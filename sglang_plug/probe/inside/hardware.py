@@ -8,14 +8,14 @@ import os
 import re
 import sys
 
-from . import isolation, metadata
+from . import metadata, spawning
 
 TYPE_CHECKING = False  # typing costs more to import than all of this file
 if TYPE_CHECKING:
     from typing import Any
 
 
-TORCH_LIMIT = 120.0
+QUICK_LIMIT, TORCH_LIMIT = 20.0, 120.0
 FIELD = re.compile(r"^(__version__|cuda|hip|xpu|musa)\b[^=]*=\s*(None|'[^']*'|\"[^\"]*\")", re.MULTILINE)
 
 
@@ -26,7 +26,7 @@ def examine(request: dict[str, Any]) -> dict[str, Any]:
         request: {"detectors": [name, …]}: the names of `core.policy`; {"cheap": True} never imports torch (then `present` is None where
             only torch could tell).
     """
-    result = isolation.isolated(lambda: _examine(request["detectors"]), 20.0)
+    result = spawning.called("hardware:look", request["detectors"], QUICK_LIMIT)
     if result["value"] is None:
         why = "looking for the hardware's libraries ended with " + str(result["ended"])
         return {"facts": {}, "detectors": {name: {"present": None, "why": why, "exact": False} for name in request["detectors"]}}
@@ -38,11 +38,21 @@ def examine(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ask_torch(names: list[str]) -> dict[str, Any]:
-    result = isolation.isolated(lambda: _by_torch(names), TORCH_LIMIT)
+    result = spawning.called("hardware:ask_detectors", names, TORCH_LIMIT)
     if result["value"] is None:
         why = "importing torch ended with " + str(result["ended"]["kind"])
         return {name: {"present": None, "why": why, "exact": False} for name in names}
     return dict(result["value"])
+
+
+def look(names: list[str], door: Any) -> Any:
+    """Answer what version files and driver libraries tell, and None for the rest."""
+    return door.perform(lambda note: _examine(names))
+
+
+def ask_detectors(names: list[str], door: Any) -> Any:
+    """Answer by torch."""
+    return door.perform(lambda note: _by_torch(names))
 
 
 def _examine(names: list[str]) -> dict[str, Any]:

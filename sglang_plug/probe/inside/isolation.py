@@ -1,7 +1,7 @@
-"""One call of a stranger's code in a fork of its own, whatever it does: raise, exit, crash, hang, flood, close descriptors, leave children.
+"""One call of a stranger's code in a process of its own, whatever it does: raise, exit, crash, hang, flood, leave children.
 
-The fork answers through a shared memory map, which no closed descriptor, print or left-over child can spoil; its session is killed
-afterwards.
+That process (a fork; `spawning.py` makes it an interpreter) answers through a shared memory map, which no closed descriptor, print or
+left-over child can spoil; its session is killed afterwards.
 """
 
 from __future__ import annotations
@@ -30,16 +30,19 @@ WATCHED: list[int] = []  # what to give up for when it hangs up: the descriptor 
 ROOM = 8 << 20
 OUTPUT_HEAD = 32 << 10
 GRACE = 0.3  # seconds between the stack dump of a hanging fork and its end
+LOOK = 0.2  # seconds between two looks at the clock
 HIGH = 160
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 HERE = os.path.dirname(os.path.abspath(__file__))
+CHILD = os.path.join(os.path.dirname(HERE), "child.py")
+FORKED = "(a fork of its own process)"  # what else would bear our command line
 HEADER = struct.Struct("=q")
 FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
 
 
 def adopt_orphans() -> None:
     """Become the parent of whatever daemon a plugin leaves behind, so that it can be found and ended (Linux; elsewhere without effect)."""
-    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def isolated(task: Callable[[], Any], timeout: float, memory: int | None = None) -> Facts:
@@ -64,14 +67,24 @@ def isolated(task: Callable[[], Any], timeout: float, memory: int | None = None)
     if pid == 0:
         _become_subject(task, room, dump, write, (timeout, memory))
     os.close(write)
+    deadline = time.monotonic() + timeout + GRACE
     try:
-        status, timed_out, output = _supervise(pid, read, timeout)
+        status, timed_out, output = supervise(pid, read, lambda: deadline)
     finally:
         os.close(read)
     seconds = time.perf_counter() - started
+    facts = conclude(pid, status, room, dump, timeout if timed_out else None)
+    return {**facts, "output": output, "seconds": seconds}
+
+
+def conclude(pid: int, status: int, room: mmap.mmap, dump: IO[bytes], timed_out: float | None) -> Facts:
+    """End what a dead subject left behind, close its map and its file; return {"value", "ended", "leftovers"}.
+
+    `timed_out` is the limit in seconds that it overran, or None.
+    """
     leftovers = end_descendants(pid)
     value: Any = _read_answer(room)
-    ended: Facts = _explain(status, timed_out=timed_out, timeout=timeout, answered=value is not None)
+    ended: Facts = _explain(status, timed_out=timed_out, answered=value is not None)
     if isinstance(value, dict) and "too_large" in value:
         ended = {"kind": "too_large", "bytes": value["too_large"]}
         value = None
@@ -80,7 +93,12 @@ def isolated(task: Callable[[], Any], timeout: float, memory: int | None = None)
         ended["stack"] = read_stack(dump.read(1 << 16).decode("utf-8", "replace"))
     dump.close()
     room.close()
-    return {"value": value, "ended": ended, "output": output, "leftovers": leftovers, "seconds": seconds}
+    return {"value": value, "ended": ended, "leftovers": leftovers}
+
+
+def lost() -> Facts:
+    """Return the reply of whom nobody heard again."""
+    return {"value": None, "ended": {"kind": "lost"}, "output": {"bytes": 0, "head": ""}, "leftovers": [], "seconds": 0.0}
 
 
 def _scratch_file() -> IO[bytes]:
@@ -99,12 +117,21 @@ def _become_subject(task: Callable[[], Any], room: mmap.mmap, dump: IO[bytes], w
     status = 70
     try:
         os.setsid()
-        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         for watched in WATCHED:
             os.close(watched)
-        _point_streams(write)
+        point_streams(write)
+        perform(task, room, dump, limits)
+    finally:
+        os._exit(status)  # not reached, but for a failure of our own above
+
+
+def perform(task: Callable[[], Any], room: mmap.mmap, dump: IO[bytes], limits: tuple[float, int | None]) -> NoReturn:
+    """Run `task()` in this process, which is given up for it, within limits (seconds, bytes); write its answer and end."""
+    status = 70
+    try:
         _arm_stack_dump(dump, limits[0])
         if limits[1]:
             _limit_memory(limits[1])
@@ -122,7 +149,8 @@ def _become_subject(task: Callable[[], Any], room: mmap.mmap, dump: IO[bytes], w
         os._exit(status)
 
 
-def _point_streams(write: int) -> None:
+def point_streams(write: int) -> None:
+    """Read from nothing, write to the supervisor's pipe."""
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.dup2(write, 1)
@@ -156,10 +184,12 @@ def _write_answer(room: mmap.mmap, value: Any) -> None:
 # --- in the supervisor ------------------------------------------------------------------------------------------------------------
 
 
-def _supervise(pid: int, read: int, timeout: float) -> tuple[int, bool, Facts]:
-    """Drain the fork's output until it ends or its time is up; return (wait status, timed out, output facts)."""
+def supervise(pid: int, read: int, deadline: Callable[[], float]) -> tuple[int, bool, Facts]:
+    """Drain a child's output until it ends or its time is up; return (wait status, timed out, output facts).
+
+    `deadline` is asked again and again: an interpreter's time counts from when its subject begins, not from its start.
+    """
     os.set_blocking(read, False)
-    deadline = time.monotonic() + timeout + GRACE
     output: Facts = {"bytes": 0, "head": ""}
     head = bytearray()
     handle = _process_handle(pid)
@@ -173,13 +203,13 @@ def _supervise(pid: int, read: int, timeout: float) -> tuple[int, bool, Facts]:
     timed_out = False
     try:
         while status is None:
-            left = deadline - time.monotonic()
+            left = deadline() - time.monotonic()
             if left <= 0:
                 timed_out = True
                 _kill_session(pid)
                 status = os.waitpid(pid, 0)[1]
                 break
-            events = dict(poller.poll(left * 1000 if handle is not None else min(left, 0.02) * 1000))
+            events = dict(poller.poll(min(left, LOOK if handle is not None else 0.02) * 1000))
             if any(watched in events for watched in WATCHED):
                 end_descendants(pid)
                 os._exit(0)  # the tool is gone: nobody waits for an answer
@@ -279,9 +309,10 @@ def _processes() -> Iterator[tuple[int, int, int, bool]]:
 def _command(pid: int) -> str:
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return file.read(400).replace(b"\0", b" ").decode("utf-8", "replace").strip()
+            words = [word.decode("utf-8", "replace") for word in file.read(400).split(b"\0")]
     except OSError:
         return ""
+    return FORKED if CHILD in words else " ".join(words).strip()
 
 
 def _read_answer(room: mmap.mmap) -> Any:
@@ -289,9 +320,9 @@ def _read_answer(room: mmap.mmap) -> Any:
     return json.loads(room[HEADER.size : HEADER.size + size]) if size else None
 
 
-def _explain(status: int, *, timed_out: bool, timeout: float, answered: bool) -> Facts:
-    if timed_out:
-        return {"kind": "timeout", "seconds": timeout}
+def _explain(status: int, *, timed_out: float | None, answered: bool) -> Facts:
+    if timed_out is not None:
+        return {"kind": "timeout", "seconds": timed_out}
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
         return {"kind": "signal", "number": -code, "name": _signal_name(-code)}
@@ -320,7 +351,18 @@ def read_stack(text: str) -> list[Facts]:
     return frames
 
 
-def _prctl(option: int, value: int) -> None:
+def data_size() -> int:
+    """Return the bytes of data that this process holds; 0 where the system does not say."""
+    try:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+            sizes = [int(line.split()[1]) << 10 for line in file if line.startswith("VmData:")]
+    except OSError:
+        return 0
+    return sizes[0] if sizes else 0
+
+
+def prctl(option: int, value: int) -> None:
+    """Set an attribute of this process (Linux; elsewhere without effect)."""
     if not sys.platform.startswith("linux"):
         return
     import ctypes

@@ -49,7 +49,7 @@ def _drive(tasks: Sequence[Task], queue: int, folder: str, timeout: float, memor
     """Take tasks until the queue is empty, then end. Runs in the lane; never returns."""
     status = 1
     try:
-        isolation._prctl(isolation.PR_SET_PDEATHSIG, signal.SIGKILL)
+        isolation.prctl(isolation.PR_SET_PDEATHSIG, signal.SIGKILL)
         isolation.adopt_orphans()
         while True:
             token = os.read(queue, 1)
@@ -70,5 +70,5 @@ def _read(folder: str, index: int) -> dict[str, Any]:
         with open(os.path.join(folder, str(index)), encoding="ascii") as file:
             reply: dict[str, Any] = json.load(file)
     except FileNotFoundError:
-        return {"value": None, "ended": {"kind": "lost"}, "output": {"bytes": 0, "head": ""}, "leftovers": [], "seconds": 0.0}
+        return isolation.lost()
     return reply

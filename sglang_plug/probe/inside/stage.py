@@ -1,8 +1,11 @@
-"""The host-order rehearsal: `import sglang` once, as the host does, and a fork for every plugin at the moment when the host would run it.
+"""The host-order rehearsal: `import sglang` once, as the host does, and a process for each plugin at the moment when the host would run it.
 
 Importing SGLang resolves the platform while its modules are half initialised. At that very point platform plugins are tried, each in a
-fork; then one fork lets the host decide by itself; then this process goes on with that answer (or, where it is unsafe, with a built-in
+process; then in another the host decides by itself; then this process goes on with that answer (or, where it is unsafe, with a built-in
 platform), and hook plugins are tried: each alone, then all together through the host's own loader.
+
+Such a process is a fork, or (`forking.py`) an interpreter that plays the same piece up to the same point (`Solo`): which trial it is given
+up for is its cue, {"part": "platforms" | "verdict" | "plugins" | "together" | "backends", "runtime", "ids" | "names"}.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from . import failures, isolation, lanes, trials
+from . import failures, forking, isolation, lanes, spawning, trials
 from .subject import Note, refresh_streams
 from .watcher import PLATFORM_MODULES, Watcher
 
@@ -41,7 +44,8 @@ class Stage:
 
     The request: {"runtimes", "platforms": {runtime: [candidate]}, "plugins": {runtime: [candidate]}, "backends": [candidate],
     "timeout": seconds for one fork, "import_timeout": seconds for SGLang's imports, "memory": bytes for one fork | None, "jobs",
-    "standin": path | None, "hardware": what is known of the machine, "tolerate": bool, "builtin": bool}; a candidate is
+    "standin": path | None, "hardware": what is known of the machine, "tolerate": bool, "builtin": bool,
+    "isolation": "auto" | "fork" | "spawn"}; a candidate is
     {"id", "name", "value", "dist", "host": bool, "platform_dist": bool} where `host` says that the host would run it by itself.
     """
 
@@ -50,6 +54,8 @@ class Stage:
         self.facts: dict[str, Any] = {"imports": [], "platforms": {}, "verdict": {}, "plugins": {}, "together": {}, "backends": {}}
         self.resolving: dict[str, bool] = {}
         self.watcher = Watcher(self.select, self.resolving)
+        self._setting = spawning.Setting()
+        self._readers: dict[str, tuple[ModuleType, Callable[[str], Any]]] = {}
 
     def play(self) -> dict[str, Any]:
         """Run the whole rehearsal and return its facts."""
@@ -120,88 +126,168 @@ class Stage:
         return [candidate for candidate in candidates if not candidate.get("platform_dist") or candidate["dist"] == selected]
 
     def _try_plugins(self, runtime: str, candidates: Sequence[dict[str, Any]]) -> None:
-        self._run_each(self.facts["plugins"], candidates, lambda candidate, note: trials.plugin(candidate, note, runtime, self.watcher))
+        self._run_each("plugins", runtime, candidates)
         sound = [candidate for candidate in candidates if candidate["host"] and _went_well(self.facts["plugins"][candidate["id"]])]
         hosted = [candidate for candidate in candidates if candidate["host"]]
         if not sound:
             return
         names = None if len(sound) == len(hosted) else [candidate["name"] for candidate in sound]
-        reply = self._isolated(lambda note: trials.together(note, runtime, names), self.request["import_timeout"])
+        reply = self._run_host("together", runtime, names)
         self.facts["together"][runtime] = reply
         if reply["value"] is None and len(sound) > 1:  # one target's import took all down: find out which, one plugin at a time
             for candidate in sound:
-                trial = functools.partial(trials.together, runtime=runtime, names=[candidate["name"]])
-                self.facts["plugins"][candidate["id"]]["alone"] = self._isolated(trial, self.request["import_timeout"])
+                self.facts["plugins"][candidate["id"]]["alone"] = self._run_host("together", runtime, [candidate["name"]])
 
     def _play_backends(self) -> None:
         candidates = self.request.get("backends", [])
         if candidates:
-            self._run_each(self.facts["backends"], candidates, trials.backend)
+            self._run_each("backends", "srt", candidates)
 
     def select(self, runtime: str, module: ModuleType, original: Callable[[str], Any]) -> Any:
-        """Stand in for the first read of `current_platform`: try the plugins, let the host decide in a fork, then go on.
+        """Stand in for the first read of `current_platform`: try the plugins, let the host decide by itself, then go on.
 
         Raises:
             Exception: what the host raises where even a built-in platform cannot be had.
         """
         remaining = signal.alarm(0)  # the plugins' time is not SGLang's
         self.resolving[runtime] = True
-        candidates = self.request["platforms"].get(runtime, [])
-        self._run_each(self.facts["platforms"], candidates, lambda candidate, note: trials.platform(candidate, note, runtime, self.watcher))
-        blocked = [c["name"] for c in candidates if c["host"] and not _came_back(self.facts["platforms"][c["id"]])]
-        if blocked:
-            verdict: dict[str, Any] = {"value": None, "blocked": blocked}
-        else:
-            verdict = self._isolated(lambda note: trials.verdict(note, module, original), self.request["timeout"])
+        self._readers[runtime] = module, original
+        verdict = self._decide(runtime)
         self.facts["verdict"][runtime] = verdict
         self.resolving[runtime] = False
         signal.alarm(remaining)
         answer = verdict.get("value")
         safe = answer is not None and "error" not in answer["phases"]["host"] and not _spoils(answer) and not self.request.get("builtin")
-        with _environment({} if safe else _NO_PLUGIN[runtime]):
-            value = original("current_platform")
-        self.facts["verdict"][runtime]["continued"] = "host" if safe else "builtin"
-        return value
+        verdict["continued"] = "host" if safe else "builtin"
+        return self._go_on(runtime, verdict["continued"])
 
-    def _run_each(self, facts: dict[str, Any], candidates: Sequence[dict[str, Any]], trial: Callable[..., Any]) -> None:
-        refresh_streams()
-        left = self._run_together(facts, candidates, trial) if len(candidates) >= FEW else list(candidates)
-        notes = [Note() for _ in left]
-        tasks = [lambda c=c, n=n: trial(c, n) for c, n in zip(left, notes, strict=True)]
-        replies = lanes.run_all(tasks, timeout=self.request["timeout"], memory=self._memory(), jobs=self.request["jobs"])
-        for candidate, note, reply in zip(left, notes, replies, strict=True):
-            facts[candidate["id"]] = {**reply, "phase": note.read()}
+    def _decide(self, runtime: str) -> dict[str, Any]:
+        candidates = self.request["platforms"].get(runtime, [])
+        self._run_each("platforms", runtime, candidates)
+        blocked = [c["name"] for c in candidates if c["host"] and not _came_back(self.facts["platforms"][c["id"]])]
+        return {"value": None, "blocked": blocked} if blocked else self._run_host("verdict", runtime)
 
-    def _run_together(self, facts: dict[str, Any], candidates: Sequence[dict[str, Any]], trial: Callable[..., Any]) -> list[dict[str, Any]]:
-        """Try many plugins one after the other in one fork a lane, and return those that need a fork of their own.
+    def _go_on(self, runtime: str, continued: str) -> Any:
+        """Return the platform with which this process goes on: the host's choice, or a built-in one."""
+        with _environment({} if continued == "host" else _NO_PLUGIN[runtime]):
+            return self._readers[runtime][1]("current_platform")
+
+    def _run_each(self, part: str, runtime: str, candidates: Sequence[dict[str, Any]]) -> None:
+        facts = self.facts[part]
+        left = self._run_together(part, runtime, candidates) if len(candidates) >= FEW else list(candidates)
+        cues = [{"part": part, "runtime": runtime, "ids": [candidate["id"]]} for candidate in left]
+        for candidate, reply in zip(left, self._run_cues(cues, self.request["timeout"]), strict=True):
+            facts[candidate["id"]] = reply
+
+    def _run_together(self, part: str, runtime: str, candidates: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Try many plugins one after the other in one process a lane, and return those that need a process of their own.
 
         A fork of a large process costs more than a light plugin. What comes back without a failure or a side effect is kept; the first
         that does not, and all behind it, are tried again each by itself.
         """
-        jobs = max(1, self.request["jobs"])
-        parts = [list(candidates[start::jobs]) for start in range(jobs)]
-        tasks = [functools.partial(_one_after_the_other, trial, part) for part in parts if part]
-        limit = min(self.request["timeout"], PATIENCE)
-        replies = lanes.run_all(tasks, timeout=limit, memory=self._memory(), jobs=jobs)
-        for part, reply in zip(parts, replies, strict=False):
+        facts, jobs = self.facts[part], max(1, self.request["jobs"])
+        lists = [part_of for start in range(jobs) if (part_of := list(candidates[start::jobs]))]
+        cues = [{"part": part, "runtime": runtime, "ids": [c["id"] for c in some], "many": True} for some in lists]
+        for some, reply in zip(lists, self._run_cues(cues, min(self.request["timeout"], PATIENCE)), strict=True):
             reports = reply["value"] if reply["value"] is not None and not reply["leftovers"] else []
-            for candidate, report in zip(part, reports, strict=False):
+            for candidate, report in zip(some, reports, strict=False):
                 if not _is_quiet(report):
                     break
                 seconds = sum(phase["seconds"] for phase in report["phases"].values())
                 facts[candidate["id"]] = {**reply, "value": report, "seconds": seconds, "phase": None}
         return [candidate for candidate in candidates if candidate["id"] not in facts]
 
-    def _isolated(self, trial: Callable[[Note], Any], timeout: float) -> dict[str, Any]:
-        note = Note()
-        refresh_streams()
-        reply: dict[str, Any] = isolation.isolated(lambda: trial(note), timeout, self._memory())
-        return {**reply, "phase": note.read()}
+    def _run_host(self, part: str, runtime: str, names: list[str] | None = None) -> dict[str, Any]:
+        timeout = self.request["timeout" if part == "verdict" else "import_timeout"]
+        return self._run_cues([{"part": part, "runtime": runtime, "names": names}], timeout)[0]
 
-    def _memory(self) -> int | None:
-        """The data that a fork may hold: what this process holds already, and the limit on top."""
-        limit = self.request.get("memory")
-        return None if limit is None else int(limit) + _data_size()
+    def _run_cues(self, cues: Sequence[dict[str, Any]], timeout: float) -> list[dict[str, Any]]:
+        """Perform each cue in a process of its own, and return their replies, each with the phase it came to."""
+        refresh_streams()
+        asked, jobs, memory = self.request.get("isolation", "auto"), self.request["jobs"], self.request.get("memory")
+        why = forking.obstacle(asked)
+        if cues:
+            self.facts["isolation"] = {"kind": "spawn" if why else "fork", "why": why}
+        if why is not None:
+            limits: dict[str, Any] = {"timeout": timeout, "memory": memory, "start_limit": 3 * self.request["import_timeout"]}
+            continued = {runtime: verdict["continued"] for runtime, verdict in self.facts["verdict"].items()}
+            orders = [self._setting.order("stage:solo", [self.request, cue, continued], **limits) for cue in cues]
+            return [{**reply, "phase": reply["note"] or None} for reply in spawning.run_all(orders, jobs)]
+        notes = [Note() for _ in cues]
+        tasks = [functools.partial(self.perform, cue, note) for cue, note in zip(cues, notes, strict=True)]
+        limit = None if memory is None else int(memory) + isolation.data_size()
+        replies = lanes.run_all(tasks, timeout=timeout, memory=limit, jobs=jobs)
+        return [{**reply, "phase": note.read()} for note, reply in zip(notes, replies, strict=True)]
+
+    def perform(self, cue: dict[str, Any], note: Note) -> Any:
+        """Carry out one trial in this process, which is given up for it."""
+        part, runtime = cue["part"], cue["runtime"]
+        self.watcher.leave()
+        if part == "verdict":
+            return trials.verdict(note, *self._readers[runtime])
+        if part == "together":
+            return trials.together(note, runtime, cue["names"])
+        pool = self.request[part] if part == "backends" else self.request[part][runtime]
+        known = {candidate["id"]: candidate for candidate in pool}
+        candidates = [known[name] for name in cue["ids"]]
+        if cue.get("many"):
+            return _one_after_the_other(functools.partial(self._try, part, runtime), candidates)
+        return self._try(part, runtime, candidates[0], note)
+
+    def _try(self, part: str, runtime: str, candidate: dict[str, Any], note: Note) -> dict[str, Any]:
+        if part == "backends":
+            return trials.backend(candidate, note)
+        trial = trials.platform if part == "platforms" else trials.plugin
+        return trial(candidate, note, runtime, self.watcher)
+
+
+class Solo(Stage):
+    """The same piece played up to one cue, in an interpreter that is given up for it.
+
+    Args:
+        request: of the whole rehearsal.
+        cue: the trial.
+        continued: how the rehearsal went on after each verdict: `host` or `builtin`.
+        door: ends this process with the trial.
+    """
+
+    def __init__(self, request: dict[str, Any], cue: dict[str, Any], continued: dict[str, str], door: spawning.Door) -> None:
+        super().__init__(request)
+        self._cue = cue
+        self._continued = continued
+        self._door = door
+
+    def select(self, runtime: str, module: ModuleType, original: Callable[[str], Any]) -> Any:
+        """Perform a trial of this runtime's platforms, or go on as the rehearsal did."""
+        self.resolving[runtime] = True
+        self._readers[runtime] = module, original
+        self._meet("platforms", runtime)
+        self._meet("verdict", runtime)
+        self.resolving[runtime] = False
+        return self._go_on(runtime, self._continued[runtime])
+
+    def _try_plugins(self, runtime: str, candidates: Sequence[dict[str, Any]]) -> None:
+        self._meet("plugins", runtime)
+        self._meet("together", runtime)
+
+    def _play_backends(self) -> None:
+        self._meet("backends", "srt")
+
+    def _meet(self, part: str, runtime: str) -> None:
+        if (part, runtime) == (self._cue["part"], self._cue["runtime"]):
+            signal.alarm(0)
+            self._door.perform(lambda note: self.perform(self._cue, Note(note)))
+
+
+def play(request: dict[str, Any], door: Any) -> Any:
+    """Rehearse what the request names and return the facts."""
+    return door.perform(lambda note: Stage(request).play())
+
+
+def solo(argument: list[Any], door: Any) -> None:
+    """Play up to a cue: [request, cue, how it went on after each verdict]."""
+    request, cue, continued = argument
+    Solo(request, cue, continued, door).play()
 
 
 def _too_slow(number: int, frame: Any) -> None:
@@ -258,15 +344,6 @@ def _assign(variables: dict[str, str | None]) -> None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
-
-
-def _data_size() -> int:
-    try:
-        with open("/proc/self/status", encoding="ascii", errors="replace") as file:
-            sizes = [int(line.split()[1]) << 10 for line in file if line.startswith("VmData:")]
-    except OSError:
-        return 0
-    return sizes[0] if sizes else 0
 
 
 def _load_by_path(name: str, path: str) -> Any:

@@ -24,10 +24,10 @@ FILE_LIMIT = 512 << 20
 
 
 class Note:
-    """The name of the phase that a fork is in, readable after its death: a shared map, made before the fork."""
+    """The name of the phase that a process is in, readable after its death: a shared map, made before it starts."""
 
-    def __init__(self) -> None:
-        self._map = mmap.mmap(-1, 64)
+    def __init__(self, shared: mmap.mmap | None = None) -> None:
+        self._map = shared if shared is not None else mmap.mmap(-1, 64)
 
     def write(self, phase: str) -> None:
         """Remember `phase`."""

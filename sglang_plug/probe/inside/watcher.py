@@ -24,7 +24,11 @@ class Watcher(MetaPathFinder):
         self.recording: list[dict[str, Any]] | None = None
         self.deciding: str | None = None  # the runtime whose platform is on trial
         self.touched: list[dict[str, Any]] = []
-        self._process = os.getpid()
+        self._acting = True
+
+    def leave(self) -> None:
+        """From now on the host acts by itself: this process is given up for a trial."""
+        self._acting = False
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Return the platform modules' specs with a wrapped loader; None for every other name."""
@@ -69,7 +73,7 @@ class Watcher(MetaPathFinder):
             self.touched.append(asker())
             message = "current_platform was read by the plugin that is being activated to resolve it"
             raise RuntimeError(message)
-        if runtime not in self._resolving and os.getpid() == self._process:  # in a fork the host acts by itself
+        if runtime not in self._resolving and self._acting:
             return self._select(runtime, module, read)
         return read("current_platform")
 
