@@ -152,6 +152,15 @@ def test_a_broken_hook_of_another_package_is_logged_and_the_image_is_made(world:
     assert abs(one - pixels(world.folder / "image.png")).max() <= 1
 
 
+def test_the_image_is_made_under_a_temporary_folder_too_long_for_sockets(world: World, one: Any):
+    packages.install(world.site, "init_backend")
+    temporary = world.folder / ("d" * 120)
+    temporary.mkdir()
+    done = world.script(packages.SCRIPT, "{}", JOURNAL=str(world.folder / "journal"), TMPDIR=str(temporary))
+    assert done.returncode == 0, done.stderr
+    assert abs(one - pixels(world.folder / "image.png")).max() <= 1
+
+
 WAITING = """
 import os, sys
 from sglang.multimodal_gen import DiffGenerator

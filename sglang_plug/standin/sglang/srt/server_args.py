@@ -8,10 +8,11 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import logging
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from sglang_plug.standin.meeting import make_folder
 
 from .platforms import current_platform
 
@@ -181,9 +182,8 @@ class PortArgs:
 
     @classmethod
     def init_new(cls) -> PortArgs:
-        """Make the folder, where its sockets' names fit into the 100 bytes that the system allows."""
-        place = None if len(tempfile.gettempdir()) < 60 else "/tmp"  # noqa: S108 - mkdtemp makes it private
-        return cls(tempfile.mkdtemp(prefix="sglang-standin-", dir=place))
+        """Make the folder."""
+        return cls(make_folder("sglang-standin-", "detokenizer"))
 
     def __getattr__(self, name: str) -> str:
         names = {"tokenizer_ipc_name": "tokenizer", "scheduler_input_ipc_name": "scheduler", "detokenizer_ipc_name": "detokenizer"}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import socket
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.standin.diffusion_models import NAME, tiny_dit
+from sglang_plug.standin.meeting import make_folder
 
 from ...configs.pipeline_configs import PipelineConfig
 from .. import platforms
@@ -112,7 +112,7 @@ class ServerArgs:
     def settle(self) -> None:
         """Choose where the processes meet: a free port, and a socket in a folder that only this user can open."""
         self.master_port = self.master_port or free_port()
-        self.scheduler_endpoint = self.scheduler_endpoint or f"ipc://{tempfile.mkdtemp(prefix='sgl-diffusion-')}/scheduler"
+        self.scheduler_endpoint = self.scheduler_endpoint or f"ipc://{make_folder('sgl-diffusion-', 'scheduler')}/scheduler"
 
     def release(self) -> None:
         """Remove the socket's folder."""
