@@ -178,18 +178,24 @@ def tokenizers_without_hooks(at: Situation) -> Iterator[Finding]:
 
 
 def ray_without_hooks(at: Situation) -> Iterator[Finding]:
-    """SP057: under Ray the scheduler actor loads no plugins, and a CPU platform hangs."""
+    """SP057: under Ray the scheduler actor loads no plugins, knows no variable of this launch, and hangs where CUDA is missing."""
     if not at.plan.arguments.on("ray"):
         return
+    ours = sorted(f"{name}={value}" for name, value in at.plan.changes.items() if value and name.startswith(("SGLANG_", "SGL_")))
+    causes = [f"loaded elsewhere only: {', '.join(at.loaded)}"] if at.loaded else []
+    if ours:
+        causes.append(f"the actor gets its variables from `ray start`, so {' '.join(ours)} of this launch may not reach it")
+    causes.append(
+        "without CUDA the actor fails in torch.cuda.set_device, and the server hangs, unless init_backend() replaces that function"
+    )
+    way = f"serve without --use-ray; or run `{' '.join(ours)} ray start …` on every node" if ours else "serve without --use-ray"
     yield _finding(
         "SP057",
         {"kind": "host", "name": "--use-ray"},
         "under Ray no hook plugin is loaded in the scheduler actor: hooks on Scheduler, TpModelWorker, ModelRunner and models never fire",
-        level=Level.ERROR if at.loaded else Level.WARNING,
-        cause=f"loaded elsewhere only: {', '.join(at.loaded)}"
-        if at.loaded
-        else "no hook plugin is installed; and without CUDA the actor fails in torch.cuda.set_device, after which the server hangs",
-        hint="serve without --use-ray, or go on with --allow SP057",
+        level=Level.ERROR if at.loaded or ours else Level.WARNING,
+        cause="; ".join(causes),
+        hint=f"{way}, and go on with --allow SP057",
     )
 
 

@@ -186,6 +186,12 @@ def test_processes_without_plugins():
     assert codes(traps.ray_without_hooks, at("--use-ray")) == [("SP057", Level.WARNING)]
     assert codes(traps.ray_without_hooks, at("--use-ray", hooks=(choice(),))) == [("SP057", Level.ERROR)]
     assert codes(traps.ray_without_hooks, at("")) == []
+    chosen = at("--use-ray")
+    chosen = dataclasses.replace(chosen, plan=dataclasses.replace(chosen.plan, changes={"SGLANG_PLATFORM": "acme", "PYTHONPATH": "/x"}))
+    (finding,) = traps.ray_without_hooks(chosen)
+    assert finding.level is Level.ERROR  # the actor's variables are those of `ray start`
+    assert "SGLANG_PLATFORM=acme of this launch may not reach it" in finding.cause
+    assert "`SGLANG_PLATFORM=acme ray start …`" in finding.hint
     assert codes(traps.old_release_without_hooks, at(release="0.5.21", hooks=(choice(),))) == [("SP058", Level.INFO)]
     assert codes(traps.old_release_without_hooks, at(release="0.5.22", hooks=(choice(),))) == []
     assert codes(traps.old_release_without_hooks, at(release="0.5.21")) == []
