@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sglang_plug.checks.model import Finding, Level
 from sglang_plug.report.escape import visible
-from sglang_plug.report.findings_text import STYLES, Line
+from sglang_plug.report.findings_text import STYLES, WORDS, Line
 from sglang_plug.report.terminal import padded
 from sglang_plug.report.terminal import width as columns_of
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from sglang_plug.checks.source.run import CheckReport
 
 _MARKS = {Level.ERROR: "E", Level.WARNING: "w", Level.INFO: "i"}
-_WORDS = ((Level.ERROR, "error"), (Level.WARNING, "warning"), (Level.INFO, "note"))
 _ROWS = 40  # a longer matrix is no overview
 
 
@@ -109,7 +108,7 @@ def spans(names: list[str], releases: tuple[str, ...]) -> str:
 
 def _closing(report: CheckReport) -> Line:
     counts = report.summary
-    told = [f"{counts[level.value]} {word}{'s' * (counts[level.value] != 1)}" for level, word in _WORDS if counts[level.value]]
+    told = [f"{counts[level.value]} {word}{'s' * (counts[level.value] != 1)}" for level, word in WORDS if counts[level.value]]
     known = f"; {report.host['known']} known ones left out" if report.host.get("known") else ""
     if not told:
         return Line(f"nothing to report{known}", "green")
