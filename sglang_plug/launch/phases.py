@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+SAYS_READY = "engine says ready"
+WARMUP_FAILED = "Synthetic server warmup failed"  # SGLang's diffusion server says so, and goes on
+
 # (what is reached, a pattern of the line that says so). In the order of a start; a later line implies the earlier ones.
 _MILESTONES: tuple[tuple[str, str], ...] = (
     ("arguments resolved", r"\bserver_args\s*=|\bServerArgs\("),
@@ -14,7 +17,7 @@ _MILESTONES: tuple[tuple[str, str], ...] = (
     ("cache allocated", r"KV Cache is allocated|Memory pool end|KV cache: \d+ tokens"),
     ("graphs captured", r"Capture (?:cuda|device|cpu|npu) graph end|Capture .* graph end"),
     ("HTTP listening", r"Uvicorn running on|Application startup complete|Granian|Starting FastAPI"),
-    ("engine says ready", r"fired up and ready to roll|: ready: https?://"),
+    (SAYS_READY, r"fired up and ready to roll|: ready: https?://"),
 )
 _COMPILED = tuple((name, re.compile(pattern)) for name, pattern in _MILESTONES)
 _NOTED = re.compile(r"^\[[^\]]*\]\s*")

@@ -7,35 +7,52 @@ import json
 import ssl
 import threading
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sglang_plug.launch.arguments import EngineArguments
+    from sglang_plug.launch.plan import Plan
 
 PAUSE = 0.4
 SLOWEST_ANSWER = 120.0
 
 
-def probe_request(arguments: EngineArguments, runtime: str) -> tuple[str, str, dict[str, Any] | None]:
-    """Return the cheapest request that goes through the whole engine: method, path and body.
+@dataclass(frozen=True)
+class Question:
+    """The first request: how it is sent, and what its answer shows."""
 
-    A picture or a video is never cheap: a diffusion server is asked for its models, after its own warm-up request.
+    method: str
+    path: str
+    body: dict[str, Any] | None
+    shows: str
+
+
+def first_question(plan: Plan) -> Question:
+    """Return the cheapest request that goes through the whole engine.
+
+    SGLang's diffusion server is only asked for its models. It would write a picture to the user's output folder, upload it where a cloud
+    is configured, and not every model takes a small one; by itself it warms up with a request of its own before `/health` says 200, and
+    writes nothing. The stand-in has no warm-up, and writes nothing either.
     """
-    if runtime != "srt":
-        return "GET", "/v1/models", None
-    if arguments.on("embedding"):
-        return "POST", "/encode", {"input_ids": [0]} if arguments.on("bare") else {"text": "ready?"}
-    question: dict[str, Any] = {"input_ids": [0]} if arguments.on("bare") else {"text": "ready?"}
-    return "POST", "/generate", question | {"sampling_params": {"max_new_tokens": 1, "temperature": 0}}
+    bare: dict[str, Any] = {"input_ids": [0]} if plan.arguments.on("bare") else {"text": "ready?"}
+    if plan.runtime == "diffusion":
+        if plan.engine == "sglang":
+            return Question("GET", "/v1/models", None, "its models")
+        picture = {"prompt": "ready?", "size": "64x64", "num_inference_steps": 1, "seed": 0, "response_format": "b64_json"}
+        return Question("POST", "/v1/images/generations", picture, "one picture of 64x64, one step")
+    if plan.arguments.on("embedding"):
+        return Question("POST", "/encode", bare, "one embedding")
+    return Question("POST", "/generate", bare | {"sampling_params": {"max_new_tokens": 1, "temperature": 0}}, "one token")
 
 
 class Knocker:
     """Knocks at the server's door in a thread until it answers, and then tells `answered(seconds)` or `refused(why)`."""
 
-    def __init__(self, arguments: EngineArguments, runtime: str, *, answered: Callable[[], None], refused: Callable[[str], None]) -> None:
-        self._arguments, self._runtime = arguments, runtime
+    def __init__(self, plan: Plan, *, answered: Callable[[], None], refused: Callable[[str], None]) -> None:
+        self._arguments, self._question = plan.arguments, first_question(plan)
         self._answered, self._refused = answered, refused
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._knock, name="readiness", daemon=True)
@@ -54,13 +71,16 @@ class Knocker:
                 break
             self._stop.wait(PAUSE)
         while not self._stop.is_set():
-            status, said = ask(self._arguments, *probe_request(self._arguments, self._runtime), timeout=SLOWEST_ANSWER)
+            question = self._question
+            status, said = ask(self._arguments, question.method, question.path, question.body, timeout=SLOWEST_ANSWER)
             if status == 200:
                 self._answered()
                 return
             if status is not None and status != 503:
-                self._refused(f"HTTP {status}: {said[:300]}")
+                self._refused(f"{question.path} says HTTP {status}: {said[:300]}")
                 return
+            if said.startswith(TimeoutError.__name__):
+                self._refused(f"{question.path} gave no answer within {SLOWEST_ANSWER:.0f} s; it is asked again")
             self._stop.wait(PAUSE)
 
 

@@ -17,8 +17,8 @@ from typing import IO, TYPE_CHECKING, Any
 from sglang_plug.errors import LaunchError
 from sglang_plug.launch import tree
 from sglang_plug.launch.obituary import Listener
-from sglang_plug.launch.phases import Progress
-from sglang_plug.launch.readiness import Knocker
+from sglang_plug.launch.phases import SAYS_READY, WARMUP_FAILED, Progress
+from sglang_plug.launch.readiness import Knocker, first_question
 from sglang_plug.launch.terms import Outcome, Wishes
 from sglang_plug.launch.watcher import Watcher
 
@@ -44,6 +44,7 @@ class _State:
     heard: float = field(default_factory=time.monotonic)
     looked: float = 0.0
     ready: float | None = None
+    cold: bool = False  # SGLang's diffusion server failed to warm up, and goes on
     asked: str | None = None  # why the engine was told to stop
     deadline: float | None = None
     workers: list[tree.Process] = field(default_factory=list)  # the engine's own processes, since it is ready
@@ -121,8 +122,7 @@ class _Run:
         self._events: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self._state = _State()
         self._knocker = Knocker(
-            plan.arguments,
-            plan.runtime,
+            plan,
             answered=lambda: self._events.put(("answered", None)),
             refused=lambda why: self._events.put(("refused", why)),
         )
@@ -170,6 +170,8 @@ class _Run:
         return None
 
     def _answered(self) -> None:
+        if self._state.asked is not None:
+            return  # it is being stopped: too late to be ready
         if self._wishes.check is not None and (reason := self._wishes.check()) is not None:
             self._stop(reason)
             return
@@ -178,9 +180,20 @@ class _Run:
         self._state.workers = [process for process in everybody if process.title.startswith(WORKERS)]
         if self._wishes.at_ready is not None:
             self._wishes.at_ready(everybody)
-        self._audience.ready(self._plan.arguments.url, self._state.ready)
+        self._audience.ready(self._plan.arguments.url, self._state.ready, self._shown())
         if self._wishes.until_ready:
             self._stop("trial start")
+
+    def _shown(self) -> str:
+        """Say what the first answer shows, and for SGLang's diffusion server what its log tells of the picture it warms up with."""
+        shown = first_question(self._plan).shows
+        if (self._plan.engine, self._plan.runtime) != ("sglang", "diffusion"):
+            return shown
+        if self._state.cold:
+            return f"{shown}; its own warm-up picture failed, see its log: send one yourself"
+        if SAYS_READY not in self._state.progress.reached:
+            return f"{shown}; its log tells of no warm-up picture: send one yourself"
+        return f"{shown}; it has made a picture of its own to warm up"
 
     def _look(self) -> list[tree.Process]:
         """See who is there, and tell the watcher: a process may later hide its mark, or lose its parent."""
@@ -213,6 +226,7 @@ class _Run:
     def _hear(self, line: str) -> None:
         self._state.heard = time.monotonic()
         self._state.listener.hear(line)
+        self._state.cold |= WARMUP_FAILED in line
         if self._state.ready is None and (milestone := self._state.progress.read(line, self._state.seconds)):
             self._audience.reached(milestone, self._state.seconds)
 

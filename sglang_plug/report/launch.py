@@ -82,11 +82,11 @@ class Narrator:
     def still_waiting(self, phase: str, seconds: float, line: str) -> None:
         self.say(f"{seconds:6.1f} s  nothing heard for a minute, after: {phase}. The last line was: {line[:200]}", "yellow")
 
-    def ready(self, url: str, seconds: float) -> None:
-        self.say(f"{seconds:6.1f} s  ready: {url} answered a request", "bold green")
+    def ready(self, url: str, seconds: float, shown: str) -> None:
+        self.say(f"{seconds:6.1f} s  ready: {url} answered a request: {shown}", "bold green")
 
     def not_answering(self, why: str) -> None:
-        self.say(f"the server is up, but refused the first request: {why}", "yellow")
+        self.say(f"the server is up, but does not serve the first request: {why}", "yellow")
 
     # -- the end
 

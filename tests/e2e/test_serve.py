@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sglang_plug.launch import recording
-from tests.e2e.server import TOOL, Server, serving
-from tests.plugins.install import SRT_PLUGINS, Site, platform
+from tests.e2e.server import READY, TOOL, Server, serving
+from tests.plugins.install import DIFFUSION_PLUGINS, SRT_PLUGINS, Site, platform
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -239,3 +239,21 @@ def test_print_command_starts_nothing(site: Site):
     facts = json.loads(done.stdout)
     assert facts["argv"][-4:] == ["--port", port, "--tp-size", "2"]
     assert facts["env"]["SGLANG_PLATFORM"] == "pa"
+
+
+DRAWN = """
+    from sglang.multimodal_gen.runtime.platforms.plugins import HookRegistry
+    def drawn(answer, *args, **kwargs):
+        print("drawn:", answer.output[0].shape, file=__import__("sys").stderr, flush=True)
+    def register():
+        HookRegistry.register("sglang.multimodal_gen.runtime.managers.gpu_worker.GPUWorker.execute_forward", drawn)
+"""
+
+
+def test_a_diffusion_server_has_made_a_picture_before_it_is_called_ready(site: Site, tmp_path: Path):
+    site.add("drawn-dist", {DIFFUSION_PLUGINS: {"drawn": "drawn:register"}}, {"drawn.py": DRAWN})
+    env = {"SGLANG_USE_CPU_ENGINE": "1", "SGLANG_DIFFUSION_PLATFORM_OVERRIDE": "cpu", "SGLANG_PLUG_CACHE": str(tmp_path / "cache")}
+    with serving(*STANDIN, "--runtime", "diffusion", env={**env, "PYTHONPATH": str(site.root)}) as server:
+        (ready,) = [line for line in server.lines if READY in line]
+        assert ready.rstrip().endswith("answered a request: one picture of 64x64, one step")
+    assert re.findall(r"drawn: (.*)", server.log) == ["(64, 64, 3)"]

@@ -37,8 +37,8 @@ class Ledger:
     def still_waiting(self, phase: str, seconds: float, line: str) -> None:
         self._note("still_waiting", phase)
 
-    def ready(self, url: str, seconds: float) -> None:
-        self._note("ready", url)
+    def ready(self, url: str, seconds: float, shown: str) -> None:
+        self._note("ready", f"{url} {shown}")
 
     def not_answering(self, why: str) -> None:
         self._note("not_answering", why)

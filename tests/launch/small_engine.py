@@ -22,10 +22,12 @@ time.sleep(600)
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        self._answer(200 if self.path == "/health" else 404)
+        self._answer(200 if self.path in {"/health", "/v1/models"} else 404)
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self.server.generate_status == 0:  # type: ignore[attr-defined]
+            time.sleep(600)  # in a thread that ends with the process
         self._answer(self.server.generate_status)  # type: ignore[attr-defined]
 
     def _answer(self, status: int) -> None:
@@ -54,6 +56,7 @@ def main() -> None:
     parser.add_argument("--pids")
     parser.add_argument("--deaf", action="store_true")
     parser.add_argument("--generate-status", type=int, default=200)
+    parser.add_argument("--say", nargs="*", default=["The server is fired up and ready to roll!"])
     parser.add_argument("--exit-status", type=int, default=0)
     options = parser.parse_args()
     pids = [os.getpid()]
@@ -92,7 +95,8 @@ def main() -> None:
     server.generate_status = options.generate_status  # type: ignore[attr-defined]
     if worker is not None:
         signal.signal(signal.SIGUSR1, lambda *_: worker.kill())
-    say("The server is fired up and ready to roll!")
+    for line in options.say:
+        say(line)
     say("on stdout", sys.stdout)
     server.serve_forever()
     time.sleep(600)

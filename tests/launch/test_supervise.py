@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sglang_plug.errors import LaunchError
-from sglang_plug.launch import supervise, tree
+from sglang_plug.launch import readiness, supervise, tree
 from sglang_plug.launch.terms import Wishes
 
 
@@ -33,7 +34,7 @@ def test_a_start_is_followed_to_the_first_answer(small, ledger, streams, port):
     ledger.when["ready"] = interrupt()
     outcome = supervise.run(small(), ledger, out=streams[0], err=streams[1])
     assert ledger.said("reached") == ["arguments resolved", "engine says ready"]
-    assert ledger.said("ready") == [f"http://127.0.0.1:{port}"]
+    assert ledger.said("ready") == [f"http://127.0.0.1:{port} one token"]
     assert outcome.ready is not None
     assert outcome.obituary is None
     assert streams[0].getvalue() == b"on stdout\n"
@@ -117,7 +118,44 @@ def test_a_refused_first_request_is_told(small, ledger, streams):
     ledger.when["not_answering"] = interrupt()
     outcome = supervise.run(small("--generate-status", "500"), ledger, out=streams[0], err=streams[1])
     assert outcome.ready is None
-    assert ledger.said("not_answering")[0].startswith("HTTP 500")
+    assert ledger.said("not_answering")[0].startswith("/generate says HTTP 500")
+
+
+def test_a_first_request_without_an_answer_is_told(small, ledger, streams, monkeypatch):
+    monkeypatch.setattr(readiness, "SLOWEST_ANSWER", 0.1)
+    ledger.when["not_answering"] = interrupt()
+    outcome = supervise.run(small("--generate-status", "0"), ledger, out=streams[0], err=streams[1])
+    assert outcome.ready is None
+    assert ledger.said("not_answering")[0].startswith("/generate gave no answer within")
+
+
+WARM = "The server is fired up and ready to roll!"
+COLD = "Synthetic server warmup failed; continuing startup"
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ((WARM,), "it has made a picture of its own to warm up"),
+        ((COLD, WARM), "its own warm-up picture failed"),
+        ((), "no warm-up picture"),
+    ],
+)
+def test_what_stands_behind_the_health_of_a_diffusion_server_is_told(small, ledger, streams, lines, told):
+    """SGLang's own server is not asked for a picture: it would be written to the user's folder."""
+    plan = dataclasses.replace(small("--generate-status", "500", "--say", *lines), runtime="diffusion")
+    ledger.when["ready"] = interrupt()
+    assert supervise.run(plan, ledger, out=streams[0], err=streams[1]).ready is not None
+    assert " its models; " in ledger.said("ready")[0]
+    assert told in ledger.said("ready")[0]
+
+
+def test_an_answer_that_comes_while_it_is_stopped_is_no_readiness(small, ledger, streams, monkeypatch):
+    monkeypatch.setattr(supervise, "GRACE", 2.0)  # deaf and answering for so long
+    ledger.when["reached"] = interrupt()
+    outcome = supervise.run(small("--deaf"), ledger, out=streams[0], err=streams[1])
+    assert outcome.ready is None
+    assert ledger.said("ready") == []
 
 
 def test_a_start_that_takes_too_long_is_given_up(small, ledger, streams):
