@@ -43,10 +43,26 @@ class TypingOnly:
 
 @dataclass(frozen=True, eq=False)
 class Tried:
-    """The body of a `try` whose handler expects that an import, or an attribute, is not there."""
+    """The body of a `try` whose handler expects that an import, or an attribute, is not there.
+
+    Attributes:
+        named: it names the very error: `except Exception` around a call may be meant for anything.
+    """
 
     catches_imports: bool
     catches_attributes: bool
+    named: bool = False
+    probes: bool = False
+
+    def state(self, release: Release) -> bool | None:
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Behind a call that fails where what these names stand for is not there: `try: resolve(target)` / `except …: return`."""
+
+    names: frozenset[str]
     probes: bool = False
 
     def state(self, release: Release) -> bool | None:
@@ -89,6 +105,11 @@ def catches(handlers: list[ast.ExceptHandler]) -> tuple[bool, bool]:
         imports |= not names.isdisjoint(_CATCHES_IMPORTS)
         attributes |= not names.isdisjoint(_CATCHES_ATTRIBUTES)
     return imports, attributes
+
+
+def names_absence(handlers: list[ast.ExceptHandler]) -> bool:
+    """Return whether a handler names ImportError or AttributeError."""
+    return any(not _handler_names(handler).isdisjoint({"ImportError", "ModuleNotFoundError", "AttributeError"}) for handler in handlers)
 
 
 def _handler_names(handler: ast.ExceptHandler) -> set[str]:

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 _VERSION_MAKERS = frozenset({"Version", "parse", "parse_version", "LooseVersion", "tuple", "_parse_version", "version_tuple"})
 _PROBES = re.compile(
-    r"version|hasattr|find_spec|supports?_|has_|is_available|available|compat|exists|resolves?|_HAS|HAVE_|_ok$|missing", re.IGNORECASE
+    r"version|hasattr|find_spec|supports?_|has_|is_available|available|compat|exists|resolves?|_HAS|HAVE_|_ok$|missing"
+    r"|signature|argspec|parameters|annotations|_fields",
+    re.IGNORECASE,
 )
 _VERSION = re.compile(r"v?\d+\.\d+(\.\d+|$)")
 _COMPARED: dict[type, Callable[[Any, Any], Any]] = {

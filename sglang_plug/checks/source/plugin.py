@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.checks.source.guards import Tried, reached
+from sglang_plug.checks.source.judging import judge
 from sglang_plug.checks.source.walk import read_file
 from sglang_plug.contract.folding import Unfoldable, dotted_name, fold
 
@@ -166,12 +167,12 @@ class Plugin:
         return not calls or any(self.runs(call.guards, call.scope, release, depth + 1) for call in calls)
 
     def caught(self, guards: Guards, scope: Scope, what: str, depth: int = 0) -> bool:
-        """True where a `try` expects that something is not there: around the place, or around every call of its function that is seen.
+        """True where a `try` expects that something is not there: around the place, or, by name, around every call of its function.
 
         Args:
             what: `catches_imports` or `catches_attributes`.
         """
-        if any(isinstance(guard, Tried) and getattr(guard, what) for guard in guards):
+        if any(isinstance(guard, Tried) and getattr(guard, what) and (guard.named or not depth) for guard in guards):
             return True
         calls = self._calls_of(scope) if depth < 3 else []
         return bool(calls) and all(self.caught(call.guards, call.scope, what, depth + 1) for call in calls)
@@ -238,6 +239,8 @@ class _Reading:
     def value(self, node: ast.expr, scope: Scope, names: dict[str, Any], depth: int) -> Any:
         if depth > _DEPTH:
             raise Unfoldable("too deep")
+        if isinstance(node, ast.IfExp) and (verdict := judge(node.test, scope, self.release)) is not None:
+            return self.value(node.body if verdict else node.orelse, scope, names, depth + 1)
         return fold(node, lambda name: self._name(name, scope, names, depth))
 
     def _name(self, name: str, scope: Scope, names: dict[str, Any], depth: int) -> Any:

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from sglang_plug.checks.source.guards import Asked
 from sglang_plug.checks.source.judging import Test
 from sglang_plug.checks.source.plugin import Later
 from sglang_plug.contract.folding import dotted_name
@@ -84,7 +85,11 @@ def _is_alias(call: Call) -> bool:
 def _own(guards: tuple[Any, ...], node: ast.Call) -> tuple[Any, ...]:
     """The guards that do not ask about the target itself: those are judged when the target is known."""
     asked = {part.id for argument in node.args[:1] for part in ast.walk(argument) if isinstance(part, ast.Name)}
-    return tuple(guard for guard in guards if not (isinstance(guard, Test) and _mentions(guard.test, asked)))
+    return tuple(guard for guard in guards if not _is_about(guard, asked))
+
+
+def _is_about(guard: Any, names: set[str]) -> bool:
+    return _mentions(guard.test, names) if isinstance(guard, Test) else isinstance(guard, Asked) and bool(guard.names & names)
 
 
 def _mentions(test: ast.expr, names: set[str]) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sglang_plug.checks.source.facts import Call, Defined, FileFacts, Import, Store, Use
-from sglang_plug.checks.source.guards import Fallback, Tried, TypingOnly, catches
+from sglang_plug.checks.source.guards import Asked, Fallback, Tried, TypingOnly, catches, names_absence
 from sglang_plug.checks.source.judging import Test
 from sglang_plug.checks.source.scopes import Bound, Scope
 from sglang_plug.contract.bindings import absolute
@@ -118,7 +119,7 @@ class _Walker:
         wanted = tuple(dotted for part in node.body for dotted in self._wanted(part) if dotted.partition(".")[0] == "sglang")
         pure = all(isinstance(part, (ast.Import, ast.ImportFrom, ast.Assign, ast.Pass)) and not _calls(part) for part in node.body)
         pure = pure and all(dotted.partition(".")[0] == "sglang" for part in node.body for dotted in self._wanted(part))
-        inside: Guards = (Tried(imports, attributes),) if imports or attributes else ()
+        inside: Guards = (Tried(imports, attributes, names_absence(node.handlers)),) if imports or attributes else ()
         blocks = [(node.body, inside)]
         blocks += [(handler.body, (Fallback(wanted, pure),)) for handler in node.handlers]
         behind: Guards = (_Passed(wanted),) if imports and wanted else ()
@@ -137,9 +138,11 @@ class _Walker:
         if isinstance(node, ast.If) and not node.orelse and _leaves(node.body) and not _is_typing_only(node.test):
             return (Test(node.test, scope, negated=True),)
         if isinstance(node, (ast.Try, ast.TryStar)) and node.handlers and all(_leaves(handler.body) for handler in node.handlers):
-            imports, _ = catches(node.handlers)
+            imports, attributes = catches(node.handlers)
             wanted = tuple(dotted for part in node.body for dotted in self._wanted(part) if dotted.partition(".")[0] == "sglang")
-            return (_Passed(wanted),) if imports and wanted else ()
+            passed: Guards = (_Passed(wanted),) if imports and wanted else ()
+            names = _asked(node.body) if imports or attributes else frozenset()
+            return (*passed, Asked(names)) if names else passed
         return ()
 
     # Then, what is done with them.
@@ -149,6 +152,8 @@ class _Walker:
         for node in body:
             self._visit_statement(node, scope, later)
             later = (*later, *self._after(node, scope))
+            if any(isinstance(guard, Tried) for guard in guards) and (names := _asked([node])):
+                later = (*later, Asked(names))
 
     def _visit_statement(self, node: ast.stmt, scope: Scope, guards: Guards) -> None:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -234,6 +239,8 @@ class _Walker:
         elif isinstance(node, ast.Call):
             name = dotted_name(node.func) or ""
             self.facts.calls.append(Call(name, node, guards, scope))
+            if name == "getattr" and len(node.args) == 2:  # without a default it is a plain read
+                self._visit_read(node, scope, guards)
             if name == "setattr" and len(node.args) == 3:
                 dotted = scope.dotted(node.args[0])
                 if dotted is not None and dotted.partition(".")[0] == "sglang":
@@ -243,6 +250,13 @@ class _Walker:
         for child in ast.iter_child_nodes(node):
             if type(child) not in _LEAVES:
                 self._visit_expression(child, scope, guards)
+
+    def _visit_read(self, node: ast.Call, scope: Scope, guards: Guards) -> None:
+        owner, name = node.args
+        dotted = scope.dotted(owner)
+        if dotted is not None and dotted.partition(".")[0] == "sglang" and isinstance(name, ast.Constant) and isinstance(name.value, str):
+            read = ast.copy_location(ast.Attribute(value=owner, attr=name.value, ctx=ast.Load()), node)
+            self.facts.uses.append(Use(f"{dotted}.{name.value}", read, guards, scope))
 
     def _visit_comprehension(
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, scope: Scope, guards: Guards
@@ -260,6 +274,7 @@ class _Walker:
             self._visit_expression(part, inner, asked)
 
 
+_FINDS = re.compile(r"resol|import|locate|requir|ensure|valid|assert|check|find|get|load|lookup", re.IGNORECASE)
 _LEAVES = frozenset({ast.Name, ast.Constant, ast.Load, ast.Store, ast.Del, ast.arg, ast.And, ast.Or, *ast.operator.__subclasses__(),
                      *ast.cmpop.__subclasses__(), *ast.unaryop.__subclasses__()})  # fmt: skip
 
@@ -282,6 +297,15 @@ def _is_typing_only(test: ast.expr) -> bool:
 
 def _is_main(test: ast.expr) -> bool:
     return isinstance(test, ast.Compare) and dotted_name(test.left) == "__name__"
+
+
+def _asked(body: list[ast.stmt]) -> frozenset[str]:
+    """The names that a plain statement hands to a call which finds out whether something is there: `resolve(target)`."""
+    names: set[str] = set()
+    for node in body:
+        if isinstance(node, (ast.Expr, ast.Assign)) and isinstance(node.value, ast.Call) and _FINDS.search(ast.unparse(node.value.func)):
+            names |= {part.id for argument in node.value.args for part in ast.walk(argument) if isinstance(part, ast.Name)}
+    return frozenset(names)
 
 
 def _suppresses(node: ast.With | ast.AsyncWith) -> bool:
