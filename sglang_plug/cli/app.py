@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 import tempfile
 import traceback
@@ -107,6 +106,8 @@ def run(argv: Sequence[str]) -> int:
     command = lighten(typer.main.get_command(app))
     try:
         status = command.main(args=list(argv), prog_name="sglang-plug", standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # what cannot be written is told now, not as Python ends
     except SglangPlugError as exc:
         from sglang_plug.report.text import print_error
 
@@ -121,19 +122,18 @@ def run(argv: Sequence[str]) -> int:
         return exc.exit_code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except Exception as exc:  # noqa: BLE001 - the last frame: a defect of ours becomes a log file, never a traceback
         return _unexpected(exc)
     return status if isinstance(status, int) else 0
 
 
 def _unexpected(exc: BaseException) -> int:
-    with tempfile.NamedTemporaryFile("w", prefix="sglang-plug-", suffix=".log", delete=False) as log:
+    from sglang_plug.report.escape import visible
+
+    with tempfile.NamedTemporaryFile(
+        "w", encoding="utf-8", errors="backslashreplace", prefix="sglang-plug-", suffix=".log", delete=False
+    ) as log:
         log.write("".join(traceback.format_exception(exc)))
-    print(  # noqa: T201
-        f"error: unexpected {type(exc).__name__}: {exc}\nhint: this is a defect of sglang-plug; please report it with {log.name}",
-        file=sys.stderr,
-    )
+    said = f"error: unexpected {type(exc).__name__}: {visible(str(exc))}\n"
+    sys.stderr.write(f"{said}hint: this is a defect of sglang-plug; please report it with {log.name}\n")
     return EXIT_UNEXPECTED

@@ -12,6 +12,8 @@ import sys
 import unicodedata
 from typing import Any, TextIO
 
+from sglang_plug.errors import SglangPlugError
+
 #: Our own signs, and what stands for them where the encoding has none; everything else becomes an escape.
 _SPELLINGS = {"├": "|", "└": "`", "─": "-", "…": "...", "·": ".", "×": "x", "µ": "u", "–": "-", "—": "-", "→": "->", "’": "'"}
 _JOINING = range(0x1160, 0x1200)  # Hangul vowels and finals, drawn into the syllable before them
@@ -19,8 +21,8 @@ _HANDLER = "sglang_plug.spell"
 
 
 def settle() -> None:
-    """Make this process's stdout and stderr able to take any text, and stdout indifferent to a reader who has left."""
-    sys.stdout = _patient(sys.stdout)
+    """Make this process's stdout and stderr able to take any text, and indifferent to a reader who has left."""
+    sys.stdout, sys.stderr = _patient(sys.stdout), _patient(sys.stderr)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=_HANDLER)
@@ -66,16 +68,18 @@ class _PatientFile(io.FileIO):
     def write(self, data: Any, /) -> int:
         try:
             return super().write(data)
-        except BrokenPipeError:
+        except OSError as exc:
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self.fileno())
             os.close(nowhere)
-            return memoryview(data).nbytes
+            if isinstance(exc, BrokenPipeError):
+                return memoryview(data).nbytes
+            raise SglangPlugError("the answer cannot be written", cause=exc.strerror, hint="free some space, or write elsewhere") from exc
 
 
 def _patient(stream: TextIO) -> TextIO:
-    """Return the same stream over a patient file; anything but the process's own stdout is returned as it is."""
-    if stream is not sys.__stdout__ or not isinstance(stream, io.TextIOWrapper):
+    """Return the same stream over a patient file; anything but the process's own streams is returned as it is."""
+    if stream not in {sys.__stdout__, sys.__stderr__} or not isinstance(stream, io.TextIOWrapper):
         return stream
     stream.flush()
     raw = _PatientFile(stream.fileno(), "w", closefd=False)

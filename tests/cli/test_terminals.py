@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from sglang_plug.cli.app import run
 from sglang_plug.report import terminal
 from tests.plugins.install import SRT_PLATFORMS, SRT_PLUGINS, Site
 
@@ -94,9 +95,41 @@ def test_a_reader_who_leaves_changes_nothing(site: Site, words: tuple[str, ...],
     assert "Traceback" not in done.stderr
 
 
+def test_a_reader_of_both_streams_who_leaves_changes_nothing(site: Site):
+    command = f'set -o pipefail; "{sys.executable}" -m sglang_plug resolve --strict 2>&1 | true'
+    done = subprocess.run(["bash", "-c", command], env=site.env(), capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert not done.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+@pytest.mark.parametrize("words", [["list"], ["contract", "show"]])
+def test_a_full_disk_is_said(site: Site, words: list[str]):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "sglang_plug", *words], stdout=full, stderr=subprocess.PIPE, env=site.env(), text=True, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: the answer cannot be written\n  cause: No space left on device\n  hint: ")
+
+
 def test_a_closed_stdout_is_no_defect(site: Site):
     done = subprocess.run(["bash", "-c", f'"{sys.executable}" -m sglang_plug list >&-'], env=site.env(), capture_output=True, check=False)
     assert b"Traceback" not in done.stderr
+
+
+def test_a_defect_of_ours_is_told_without_steering_the_terminal(monkeypatch, tmp_path, capsys):
+    def fall() -> str:
+        raise RuntimeError("\x1b]0;pwned\x07 한국 \udcff")
+
+    monkeypatch.setattr("sglang_plug.report.rules.listing", fall)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert run(["explain"]) == 3
+    told = capsys.readouterr().err
+    assert "\x1b" not in told
+    assert "\\x1b]0;pwned\\x07 한국" in told
+    (log,) = tmp_path.iterdir()
+    assert "한국 \\udcff" in log.read_text(encoding="utf-8")
 
 
 def test_every_page_of_help_is_shown_on_a_narrow_ascii_terminal(site: Site):
