@@ -154,3 +154,13 @@ def test_a_comment_silences_a_line(codes):
     assert codes(f"# sglang-plug: ignore[SP7]\n{GONE}") == []
     assert codes(f"# sglang-plug: ignore-file[SP701]\n\n{GONE}") == []
     assert codes(f"{GONE}  # sglang-plug: ignore[SP501]") == ["SP701"]
+
+
+def test_a_version_helper_is_answered(findings):
+    source = (
+        "import sglang\nfrom packaging.version import Version\n"
+        "def at_least(v):\n    mine = Version(sglang.__version__)\n    return mine >= Version(v)\n"
+        "if at_least('0.5.22'):\n    from sglang.srt.gone import x\n"
+    )
+    (finding,) = findings(source, "0.5.21", "0.5.23")
+    assert (finding.code, finding.data["releases"]) == ("SP702", ["0.5.23"])

@@ -141,3 +141,13 @@ def test_a_diffusion_platform(findings):
     assert [(finding.code, finding.level, finding.subject["runtime"]) for finding in found] == [("SP406", "error", "diffusion")]
     dead = DIFFUSION + "    def verify_quantization(self, q): ...\n"
     assert [finding.data["releases"] for finding in serious(findings(dead, "0.5.21", "0.5.22", "0.5.23"))] == [["0.5.23"]]
+
+
+@pytest.mark.parametrize("compared", ["Version(sglang.__version__) < Version('0.5.22')", "not at_least('0.5.22')"])
+def test_an_override_for_older_releases_alone(findings, compared):
+    """`support_cuda_graph` left the base class in 0.5.22."""
+    source = GOOD.replace("class P", "{}class P") + "    if {}:\n        def support_cuda_graph(self): return True\n"
+    above = "import sglang\nfrom packaging.version import Version\n\ndef at_least(v): return Version(sglang.__version__) >= Version(v)\n\n"
+    assert serious(findings(source.format(above, compared), "0.5.21", "0.5.23")) == []
+    (finding,) = serious(findings(source.format(above, compared.replace("0.5.22", "0.5.24")), "0.5.21", "0.5.23"))
+    assert (finding.code, finding.data["releases"]) == ("SP408", ["0.5.23"])
