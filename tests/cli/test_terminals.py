@@ -10,7 +10,9 @@ import sys
 import pytest
 
 from sglang_plug.cli.app import run
+from sglang_plug.launch.recording import HookRecord, ProcessRecord, Recording
 from sglang_plug.report import terminal
+from sglang_plug.report.hooks import print_table
 from tests.plugins.install import SRT_PLATFORMS, SRT_PLUGINS, Site
 
 #: Names of hooks, and the cells that each takes on a terminal, counted by hand.
@@ -50,6 +52,15 @@ def test_columns_align_by_cells(site: Site):
 
 def shown() -> list[tuple[str, int]]:
     return [(ESCAPED.get(name, name), cells) for name, cells in NAMES.items()]
+
+
+def test_a_recording_aligns_by_cells(capsys: pytest.CaptureFixture[str]):
+    made = [HookRecord(target, "after", "h", f"p-{target}", None, applied=False, error="x") for target in ("pkg.모듈.함수", "pkg.m.f")]
+    print_table(Recording({}, (ProcessRecord("main", 1, "srt", hooks=tuple(made)),), ()))
+    wide, narrow = (line for line in capsys.readouterr().out.splitlines() if "  after  " in line)
+    if "함수" not in wide:
+        wide, narrow = narrow, wide
+    assert wide.index("p-") + len("모듈함수") == narrow.index("p-")
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
