@@ -87,7 +87,14 @@ def test_the_fixtures_do_there_what_they_do_on_the_standin(engine: Path, runner:
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, runner)))}
     command = [engine, "-m", "pytest", "-q", "-c", tmp_path / "pytest.ini", "--rootdir", ROOT, "-p", "sglang_plug.testing.plugin"]
-    command += ["-p", "no:cacheprovider", "tests/testing/test_fixtures.py", "-k", "not standin and not inert and not setting"]
+    command += [
+        "-p",
+        "no:cacheprovider",
+        "--noconftest",
+        "tests/testing/test_fixtures.py",
+        "-k",
+        "not standin and not inert and not setting",
+    ]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=800, check=False)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
 
