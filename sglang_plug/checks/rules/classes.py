@@ -193,7 +193,7 @@ def unknown_device_type(world: World) -> Iterator[Finding]:
                 entry.subject(target=facts["qualname"]),
                 f"{entry.label}: torch knows no device type '{kind}' before the backend is loaded",
                 cause=instance["torch_device_error"][:200],
-                hint="load the backend, or rename PrivateUse1, in init_backend()",
+                hint="load the backend, or rename PrivateUse1, when the platform's module is imported: init_backend() is too late",
                 location=class_place(facts),
             )
 
