@@ -87,6 +87,22 @@ HOOKS: dict[str, tuple[str, set[str]]] = {
     "ok_before_pair": (registering("def hook(x): return (x + 1,), {}", 'HookRegistry.register("TGT.f", hook, HookType.BEFORE)'), set()),
     "ok_replace": (one("TGT.f", "lambda x: x", "REPLACE"), set()),
     "ok_method": (one("TGT.Alone.run", "lambda fn, self: fn(self)", "AROUND"), set()),
+    "ok_original_named_self": (
+        registering("def hook(self, *a, **k): return self(*a, **k)", 'HookRegistry.register("TGT.Alone.run", hook, HookType.AROUND)'),
+        set(),
+    ),
+    "ok_original_passed_on": (
+        registering(
+            "def call(fn, x): return fn(x)",
+            "def hook(fn, x):\n        def inner(): return call(fn, x)\n        return inner()",
+            'HookRegistry.register("TGT.f", hook, HookType.AROUND)',
+        ),
+        set(),
+    ),
+    "ok_original_unused_on_purpose": (
+        registering("def hook(_original, x): return x", 'HookRegistry.register("TGT.f", hook, HookType.AROUND)'),
+        set(),
+    ),
     "ok_init": (one("TGT.Alone.__init__", "lambda result, self, x=1: None", "AFTER"), set()),
     "ok_classmethod": (one("TGT.Base.cm", "lambda fn, cls, x: fn(cls, x)", "AROUND"), set()),
     "ok_staticmethod": (one("TGT.Base.sm", "lambda fn, x: fn(x)", "AROUND"), set()),
@@ -184,6 +200,14 @@ HOOKS: dict[str, tuple[str, set[str]]] = {
     "around_result": (one("TGT.f", "lambda result, x: result", "AROUND"), {"SP512"}),
     "before_original": (one("TGT.f", "lambda original_fn, x: None", "BEFORE"), {"SP512"}),
     "around_nothing": (one("TGT.f", "lambda: 1", "AROUND"), {"SP512"}),
+    "around_without_original": (
+        registering("def hook(self): return self.x", 'HookRegistry.register("TGT.Alone.run", hook, HookType.AROUND)'),
+        {"SP512"},
+    ),
+    "around_never_calls": (
+        registering("def hook(args, x): return x", 'HookRegistry.register("TGT.f", hook, HookType.AROUND)'),
+        {"SP512"},
+    ),
     "too_few": (one("TGT.f", "lambda fn: fn(1)", "AROUND"), {"SP513"}),
     "too_many": (one("TGT.f", "lambda fn, x, y: fn(x)", "AROUND"), {"SP513"}),
     "replace_too_few": (one("TGT.f", "lambda: 1", "REPLACE"), {"SP513"}),

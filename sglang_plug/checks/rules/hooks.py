@@ -156,10 +156,34 @@ def hook_shape(world: World) -> Iterator[Finding]:
                     hook_subject(entry, hook),
                     f"{told(entry, hook)}: {facts['name']}{facts['signature']} {gap.words}; the target has "
                     f"{target['signature'] if target else 'another'}",
-                    hint="take *args, **kwargs and pass them on",
+                    hint=_fitting(hook, target),
                     location=hook_place(hook),
                     level=None if gap.certain else Level.WARNING,
                 )
+            elif hook["type"] == "around" and hook.get("first_use") == "none" and not _first(hook).startswith("_"):
+                yield find(
+                    "SP512",
+                    hook_subject(entry, hook),
+                    f"{told(entry, hook)}: {facts['name']}{facts['signature']} never uses its first parameter '{_first(hook)}', which is "
+                    "the original function: the original never runs",
+                    hint=f"{_fitting(hook, target)}; if the original is not to run: HookType.REPLACE, without that parameter",
+                    location=hook_place(hook),
+                    level=Level.WARNING,
+                )
+
+
+def _first(hook: Mapping[str, Any]) -> str:
+    """Return the name of a hook's first parameter by position, or nothing."""
+    placed = [p for p in hook["hook"]["parameters"] if p["kind"] in {"positional", "positional-only"}]
+    return str(placed[0]["name"]) if placed else ""
+
+
+def _fitting(hook: Mapping[str, Any], target: Mapping[str, Any] | None) -> str:
+    """Return a signature that fits, in words: what the type passes comes first, then the object of a method."""
+    lead = {"around": "original, ", "after": "result, "}.get(hook["type"], "")
+    own = "self, " if target and target.get("parent") == "class" and target.get("kind") not in {"staticmethod", "classmethod"} else ""
+    call = {"around": f": return original({own}*args, **kwargs)", "after": ": …"}.get(hook["type"], ": …")
+    return f"def hook({lead}{own}*args, **kwargs){call}"
 
 
 def _wrong_type(hook: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -173,6 +197,9 @@ def _wrong_type(hook: Mapping[str, Any]) -> tuple[str, str] | None:
             f"takes no arguments, and {kind.upper()} passes {'the original' if kind == 'around' else 'the result'} first",
             "take it first",
         )
+    if kind == "around" and first in {"self", "cls"} and hook.get("first_use") in {"none", "attributes"}:
+        words = f"lacks the parameter for the original function, which AROUND passes first: '{written}' would be that function"
+        return words, f"def hook(original, {written}, *args, **kwargs): return original({written}, *args, **kwargs)"
     if kind == "after" and first in ORIGINAL_NAMES:
         words = (
             f"is registered as AFTER, the default, whose first argument is the result; '{written}' looks like AROUND's original function"

@@ -96,6 +96,22 @@ def returns_of(function: Any) -> list[dict[str, Any]]:
     return found
 
 
+def first_use(function: Any) -> str | None:
+    """Return what a function does with its first parameter: `none`, `attributes` (reads only those), `used`; None where nobody can tell."""
+    node = _parse(function)
+    plain = [*node.args.posonlyargs, *node.args.args] if node is not None else []
+    if node is None or not plain or hasattr(function, "__wrapped__") or function.__code__.co_varnames[:1] != (plain[0].arg,):
+        return None
+    named = [item for item in ast.walk(node) if isinstance(item, ast.Name)]
+    if any(item.id in {"locals", "vars", "eval", "exec"} for item in named):
+        return None
+    uses = [item for item in named if item.id == plain[0].arg]
+    bearers = {id(item.value) for item in ast.walk(node) if isinstance(item, ast.Attribute) and item.attr != "__call__"}
+    if not uses:
+        return "none"
+    return "attributes" if all(id(item) in bearers for item in uses) else "used"
+
+
 def _own_nodes(node: ast.AST) -> list[ast.AST]:
     """Every node of a function's body, without the bodies of functions inside it."""
     found: list[ast.AST] = []
