@@ -13,7 +13,7 @@ from sglang_plug.report.text import Span
 from sglang_plug.report.text import write as to_screen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 RUNTIMES = {"srt": "sglang.srt.", "diffusion": "sglang.multimodal_gen."}
 
@@ -37,9 +37,15 @@ def troubles(facts: Mapping[str, Any]) -> list[str]:
         more = ": SGLang cannot enumerate any plugin of this environment" if problem["fatal"] else ""
         lines.append(visible(f"{level}: {where}: {problem['why']}: {problem['text'].strip()!r}{more}"))
     for found in facts["shadowed"]:
+        if _rows(found["entries"]) == _rows(row for row in facts["entry_points"] if row["where"] == found["by"]):
+            continue  # an editable install leaves such a twin in its source folder
         name = f"{found['name']} {found['version']}"
         lines.append(visible(f"warning: {name} at {found['where']} is hidden by {found['by']}, which comes first on sys.path"))
     return lines
+
+
+def _rows(entries: Iterable[Mapping[str, Any]]) -> set[tuple[str, str, str]]:
+    return {(row["group"], row["name"], row["value"]) for row in entries}
 
 
 def write(facts: Mapping[str, Any], found: Sequence[Mapping[str, Any]]) -> None:

@@ -272,3 +272,12 @@ def test_the_installed_command_starts_its_child_first_and_leaves_nothing(site: S
     assert json.loads(done.stdout)["runtimes"]["srt"]["name"] == "pa"
     wrong = subprocess.run([*command, "--nonsense"], env=site.env(), cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (wrong.returncode, wrong.stdout) == (2, "")
+
+
+@pytest.mark.parametrize(("old", "warns"), [("pa", False), ("old_name", True)])
+def test_list_warns_of_hidden_metadata_that_says_something_else(tool: Callable[..., Answer], site: Site, old: str, *, warns: bool) -> None:
+    site.add("pa-dist", {SRT_PLATFORMS: {"pa": "pa:activate"}}, {}, version="2.0")
+    behind = site.root.parent / "behind"
+    site.add("pa-dist", {SRT_PLATFORMS: {old: "pa:activate"}}, {}, version="1.0", kind="egg-info", path=behind)
+    answer = tool("list", PYTHONPATH=f"{site.root}:{behind}")
+    assert ("is hidden by" in answer.err) is warns
