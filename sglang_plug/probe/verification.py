@@ -33,8 +33,12 @@ def _verify_one(inquiry: Inquiry, decision: Decision) -> Decision:
 
 
 def summarise(facts: Mapping[str, Any], runtime: str, *, real: bool) -> dict[str, Any]:
-    """Return what the host chose or raised, whose classes the callbacks named, and which plugins it ran, as a flat dictionary."""
+    """Return what the host chose or raised, whose classes the callbacks named, and which plugins it ran, as a flat dictionary.
+
+    `at_import` is true where the error is SRT's, which ends `import sglang` before this runtime is asked.
+    """
     summary: dict[str, Any] = dict.fromkeys(("class", "enum", "device_name", "error", "shown"))
+    summary["at_import"] = False
     summary["engine"] = "sglang" if real else "standin"
     summary["version"] = facts.get("sglang", {}).get("version")
     summary.update(_platform(facts, runtime))
@@ -66,7 +70,7 @@ def _platform(facts: Mapping[str, Any], runtime: str) -> dict[str, Any]:
     if runtime != "srt" and facts.get("sglang", {}).get("resolves_at_import"):
         first = _platform(facts, "srt")  # `import sglang` ends there; the dry run went on to see what comes behind
         if first.get("error"):
-            return first
+            return {**first, "at_import": True}
     if verdict is None:
         return {}
     if verdict.get("blocked"):
@@ -125,10 +129,12 @@ def compare(ours: Resolution, host: Mapping[str, Any], enum: str | None = None) 
     subject = f"{host['engine']} {host['version'] or ''}".strip()
     if host["error"] is not None:
         theirs = host["error"]
-        if ours.error is not None and same_error(ours.error.type, theirs["type"]):
+        if ours.error is not None and (ours.name is not None or same_error(ours.error.type, theirs["type"])):  # one plugin's failure
             return Step("verify", subject, "agrees", f"the host ends with {theirs['type']}: {theirs['message']}"), None
         why = f"the host ends with {theirs['type']}: {theirs['message']}"
-        if ours.outcome == "plugin":  # the chain ends where the class is loaded; what its module or constructor does, only the host shows
+        if ours.outcome == "plugin" or host.get(
+            "at_import"
+        ):  # the chain ends where the class is loaded; what its module or constructor does, only the host shows
             hint = "try: sglang-plug doctor"
             return Step("verify", subject, "failed", why), Failure(theirs["type"], theirs["message"], cause=theirs["cause"], hint=hint)
         return _differ(subject, why, ours)
