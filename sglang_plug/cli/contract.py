@@ -155,9 +155,10 @@ def targets(
       sglang-plug contract targets "sglang.srt.managers.*.process_batch_result"
       sglang-plug contract targets all_reduce --sglang 0.5.21
 
-    Exit status: 0 shown, 1 nothing matches, 2 wrong usage.
+    Exit status: 0 shown, 1 no such release or nothing matches, 2 wrong usage.
     """
     from sglang_plug.contract import catalogue
+    from sglang_plug.contract.targets import count
     from sglang_plug.contract.targets import targets as matching
     from sglang_plug.errors import CatalogueError
     from sglang_plug.report import contract as words
@@ -168,7 +169,10 @@ def targets(
         near = release.near(pattern)
         hint = f"look at {' or '.join(near)}" if near else "use `*` for any part of a name"
         raise CatalogueError("nothing that can be hooked matches", subject=pattern, cause=f"in SGLang {release.version}", hint=hint)
-    _answer(output_format, words.target_lines(release.version, found), words.dumps(release=release.version, targets=found))
+    total = count(release, pattern) if len(found) >= limit else len(found)
+    _answer(output_format, words.target_lines(release.version, found, total), words.dumps(release=release.version, targets=found))
+    if total > len(found) and output_format is Format.JSON:
+        typer.echo(f"note: {len(found)} of {total} targets; more with --limit {total}", err=True)
 
 
 @app.command()
@@ -244,11 +248,11 @@ def releases(*, output_format: _FormatOption = Format.TEXT) -> None:
 
 
 def _known(version: str) -> str:
-    """Return the known release that speaks for `version`; where that is another one, say so."""
+    """Return the known release that `version` names; where only a suffix differs, say so, and refuse any other."""
     from sglang_plug.contract import catalogue
     from sglang_plug.report.escape import visible
 
-    release = catalogue.nearest(version)
+    release = catalogue.named(version)
     if release != version:
         asked = visible(version)
         typer.echo(f"note: {asked} is not in the catalogue; this is {release}. To add it: sglang-plug contract build {asked}", err=True)

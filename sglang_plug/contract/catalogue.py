@@ -82,6 +82,22 @@ def nearest(version: str) -> str:
     return before[-1]
 
 
+def named(version: str) -> str:
+    """Return the known release that a user named: itself, or the same without a local, post or development suffix.
+
+    Raises:
+        CatalogueError: it is no version, or another one than every known release.
+    """
+    if version in releases():
+        return version
+    try:
+        base = Version(version).base_version
+    except InvalidVersion:
+        return nearest(version)  # says that it is none
+    same = [release for release in releases() if Version(release).base_version == base]
+    return same[-1] if same else load(version).version
+
+
 def matching(specifier: str) -> tuple[str, ...]:
     """Return the known releases that a specifier allows (`>=0.5.17`, `0.5.21`, `all`, `newest`).
 
@@ -126,7 +142,7 @@ def load(release: str) -> Release:
     """
     folder = cache_folder()
     if release not in _stores(folder):
-        near = difflib.get_close_matches(release, releases(), n=3, cutoff=0.5)
+        near = list(releases()[-1:]) if _is_newer(release) else difflib.get_close_matches(release, releases(), n=3, cutoff=0.5)
         raise CatalogueError(
             "this release is not in the catalogue",
             subject=release,
@@ -134,6 +150,14 @@ def load(release: str) -> Release:
             hint=f"add it with `sglang-plug contract build {release}`",
         )
     return _loaded(folder, release)
+
+
+def _is_newer(release: str) -> bool:
+    """True for a version after every known release."""
+    try:
+        return all(Version(release) > Version(known) for known in releases())
+    except InvalidVersion:
+        return False
 
 
 def forget() -> None:
@@ -232,4 +256,4 @@ def _extra(store: Store, member: str) -> Any:
     return store.table(member)
 
 
-__all__ = ["Kind", "Presence", "Release", "Symbol", "cache_folder", "forget", "load", "matching", "nearest", "newest", "releases"]
+__all__ = ["Kind", "Presence", "Release", "Symbol", "cache_folder", "forget", "load", "matching", "named", "nearest", "newest", "releases"]

@@ -55,6 +55,11 @@ def targets(release: Release, pattern: str, *, limit: int | None = None) -> Iter
             yield _describe(release, symbol)
 
 
+def count(release: Release, pattern: str) -> int:
+    """Return how many hookable names a pattern matches."""
+    return sum(release.find(name) is not None for name in matching_names(release, pattern))
+
+
 def _describe(release: Release, symbol: Symbol) -> Target:
     since = signature_since = release.version
     known = catalogue.releases()

@@ -99,8 +99,8 @@ def difference_lines(old: str, new: str, groups: dict[str, tuple[Difference, ...
     yield Line(f"{sum(map(len, groups.values()))} changes, {todo} with something to do")
 
 
-def target_lines(release: str, targets: Iterable[Target]) -> Iterator[Line]:
-    """Yield what can be hooked: name, kind, signature, since when, in which processes."""
+def target_lines(release: str, targets: Iterable[Target], total: int | None = None) -> Iterator[Line]:
+    """Yield what can be hooked: name, kind, signature, since when, in which processes; `total` is how many there are."""
     count = 0
     for target in targets:
         count += 1
@@ -114,4 +114,7 @@ def target_lines(release: str, targets: Iterable[Target]) -> Iterator[Line]:
         for note in target.notes:
             yield Line(visible(f"    {note}"), "yellow")
     yield Line("")
+    if total is not None and total > count:
+        yield Line(f"{count} of {total} targets in SGLang {release} shown; more with --limit {total}", "yellow")
+        return
     yield Line(f"{count} target{'s' * (count != 1)} in SGLang {release}")

@@ -133,9 +133,29 @@ def test_a_slip_is_named_and_answered_with_what_was_meant(line: str, wrong: str,
     assert meant in told
 
 
-def test_a_release_that_is_not_known_is_answered_by_the_last_before_it_and_says_so(capsys: pytest.CaptureFixture[str]):
-    assert run(["contract", "show", "0.5.99", "--runtime", "srt"]) == 0
-    assert "note: 0.5.99 is not in the catalogue" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    "line",
+    ["show 0.5.99", "show --method get_device 0.5.99", "diff 0.5.23 0.5.99", "diff 0.5.99 0.5.23", "targets run_batch --sglang 0.5.99"],
+)
+def test_a_named_release_that_is_not_known_is_refused(line: str, capsys: pytest.CaptureFixture[str]):
+    assert run(["contract", *line.split()]) == 1
+    out, err = capsys.readouterr()
+    assert not out
+    assert "not in the catalogue" in err
+    assert "near: 0.5." in err
+    assert "sglang-plug contract build 0.5.99" in err
+
+
+def test_a_build_of_a_known_release_is_answered_by_it_and_says_so(capsys: pytest.CaptureFixture[str]):
+    assert run(["contract", "show", "0.5.22+cu129", "--runtime", "srt"]) == 0
+    assert "note: 0.5.22+cu129 is not in the catalogue; this is 0.5.22" in capsys.readouterr().err
+
+
+def test_targets_that_are_left_out_are_counted(capsys: pytest.CaptureFixture[str]):
+    assert run(["contract", "targets", "run_batch", "--limit", "1"]) == 0
+    shown = capsys.readouterr().out.splitlines()[-1]
+    assert shown.startswith("1 of ")
+    assert "--limit" in shown
 
 
 def test_a_mistyped_option_is_answered_with_the_nearest():
