@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sglang_plug.errors import UsageError
+
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 30000
+LAST_PORT = 65535
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - compared with, never bound
 
 # The first spelling is the one that hints use.
@@ -82,6 +85,16 @@ class EngineArguments:
     @property
     def port(self) -> int:
         return self.number("port", DEFAULT_PORT)
+
+    def require_port(self) -> None:
+        """Refuse a port that no server can have.
+
+        Raises:
+            UsageError: `--port` is no number from 0 to 65535.
+        """
+        text = self.text("port")
+        if text is not None and not (text.isascii() and text.isdigit() and len(text) < 9 and int(text) <= LAST_PORT):
+            raise UsageError(f"not a port: {text!r}", subject=f"--port {text}", hint=f"name a number from 1 to {LAST_PORT}")
 
     @property
     def reachable_host(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sglang_plug.checks.model import Finding, Level
+from sglang_plug.launch.arguments import LAST_PORT
 from sglang_plug.launch.modelfiles import broken_model
 from sglang_plug.probe.decision import numbers
 
@@ -59,13 +61,16 @@ def port_in_use(at: Situation) -> Iterator[Finding]:
             door.bind((host, arguments.port))
         except OSError as exc:
             subject = {"kind": "port", "name": str(arguments.port)}
-            yield _finding(
-                "SP053",
-                subject,
-                f"port {arguments.port} of {host} cannot be used",
-                cause=str(exc),
-                hint=f"stop the other server, or name another port: --port {arguments.port + 1}",
-            )
+            what = f"port {arguments.port} of {host} cannot be used"
+            yield _finding("SP053", subject, what, cause=str(exc), hint=_way_to_a_port(exc, host, arguments.port))
+
+
+def _way_to_a_port(exc: OSError, host: str, port: int) -> str:
+    if isinstance(exc, socket.gaierror) or exc.errno == errno.EADDRNOTAVAIL:
+        return f"{host} is no address of this machine: --host 127.0.0.1 for this machine alone, --host 0.0.0.0 for all that reach it"
+    if exc.errno == errno.EACCES:
+        return "ports below 1024 are for the administrator: name another, for example --port 30000"
+    return f"stop the other server, or name another port: --port {port + 1 if port < LAST_PORT else port - 1}"
 
 
 def model_missing(at: Situation) -> Iterator[Finding]:

@@ -38,9 +38,13 @@ class Environment:
         """Return this process's own environment, optionally with another interpreter.
 
         Raises:
-            UsageError: `python` names no file that can be run.
+            UsageError: `python` names no file that can be run, or the working directory is gone.
         """
-        return cls(find_python(python) if python else sys.executable, dict(os.environ), os.getcwd(), launch)
+        try:
+            cwd = os.getcwd()
+        except FileNotFoundError as exc:
+            raise UsageError("the working directory no longer exists", hint="change to another one: cd /") from exc
+        return cls(find_python(python) if python else sys.executable, dict(os.environ), cwd, launch)
 
     def with_variables(self, changes: Mapping[str, str | None]) -> Environment:
         """Return a copy with variables set, or removed where the value is None."""

@@ -63,7 +63,7 @@ class Narrator:
         """Show one finding: code, what, cause and hint."""
         self._console.print(Text(f"{finding.level.value} {finding.code}: ", style=STYLES[finding.level]).append(visible(finding.message)))
         if finding.cause:
-            self._console.print(Text("  cause: ").append(visible(finding.cause, keep_newlines=True)))
+            self._console.print(Text("  cause: ").append("\n         ".join(map(visible, finding.cause.splitlines()))))
         if finding.hint:
             self._console.print(Text("  hint: ", style="cyan").append(visible(finding.hint)))
 

@@ -239,6 +239,16 @@ def test_a_wrong_command_line_is_status_2(tool: Callable[..., Answer], argv: lis
     assert answer.err
 
 
+def test_a_working_directory_that_is_gone(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    for argv in (["list"], ["resolve"], ["serve", "--port", "31999"]):
+        assert run(argv) == 2
+        assert "the working directory no longer exists" in capsys.readouterr().err
+
+
 def test_list_reads_metadata_alone(tool: Callable[..., Answer], site: Site) -> None:
     poison = "import os\nos._exit(9)\n"
     install.platform(site, "pa", poison)

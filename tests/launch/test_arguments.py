@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sglang_plug.errors import UsageError
 from sglang_plug.launch.arguments import EngineArguments
 
 
@@ -43,3 +44,14 @@ def test_where_requests_go(text, url):
 def test_switches():
     assert read("--use-ray").on("ray")
     assert not read("--model-path --use-rayon").on("ray")
+
+
+@pytest.mark.parametrize("text", ["99999", "abc", "-1", "", "1e4", "9" * 5000])
+def test_a_port_that_none_can_have(text):
+    with pytest.raises(UsageError, match="not a port"):
+        EngineArguments(("--port", text)).require_port()
+
+
+@pytest.mark.parametrize("tokens", [(), ("--port", "0"), ("--port=65535",), ("--port",)])
+def test_ports_that_are_left_to_the_engine(tokens):
+    EngineArguments(tokens).require_port()

@@ -62,6 +62,19 @@ def test_a_port_that_is_taken():
     assert codes(traps.port_in_use, at(f"--port {port}")) == []
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("--host 203.0.113.7 --port 31999", "203.0.113.7 is no address of this machine"),
+        ("--host nowhere.invalid --port 31999", "nowhere.invalid is no address of this machine"),
+    ],
+)
+def test_a_host_that_is_not_this_machine(arguments, said):
+    (finding,) = traps.port_in_use(at(arguments))
+    assert said in finding.hint
+    assert "stop the other server" not in finding.hint
+
+
 def test_no_model(tmp_path):
     assert codes(traps.model_missing, at("")) == [("SP054", Level.ERROR)]
     assert codes(traps.model_missing, at("", engine="standin")) == []  # it has one built in
