@@ -206,3 +206,42 @@ def test_code_in_every_process(plugins):
     assert codes_of(plugins, files) == ["SP213"]
     files["plug.pth"] = "src\n"
     assert codes_of(plugins, files) == []
+
+
+@pytest.mark.parametrize(("value", "more", "expected"), [
+    ("plugg_n:register", {}, None), ("plgu:register", {}, "SP208"), ("plgu:register", {"plgu.abi3.so": ""}, None),
+    ("plgu:register", {"plgu/data.txt": ""}, None),
+])  # fmt: skip
+def test_a_misspelt_package(plugins, value, more, expected):
+    assert codes_of(plugins, project({"pyproject.toml": toml(value=value), **more})) == ([expected] if expected else [])
+
+
+@pytest.mark.parametrize(("path", "codes"), [("plug/other.py", ["SP707"]), ("plug/templates/other.py", []), ("tests/other.py", [])])
+def test_a_file_without_sglang_that_cannot_be_parsed(plugins, path, codes):
+    assert codes_of(plugins, project({"pyproject.toml": toml(), path: "def f(:\n"})) == codes
+
+
+def test_a_file_that_may_not_be_read_is_told(plugins, monkeypatch):
+    from pathlib import Path
+
+    read = Path.read_bytes
+
+    def refuse(path):
+        if path.name == "mod.py":
+            raise PermissionError(13, "Permission denied")
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    (finding,) = [found for found in plugins.findings(project({})) if found.code != "SP803"]
+    assert finding.code == "SP707"
+    assert "cannot be read: Permission denied" in finding.message
+
+
+def test_the_whole_disk_is_refused():
+    from pathlib import Path
+
+    from sglang_plug.checks.source.project import read_project
+    from sglang_plug.errors import UsageError
+
+    with pytest.raises(UsageError, match="whole disk"):
+        read_project(Path("/"))

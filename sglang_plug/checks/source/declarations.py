@@ -118,6 +118,10 @@ def _judge_entry(plugin: Plugin, entry: DeclaredEntry) -> Iterator[Finding]:
     top = module.partition(".")[0]
     own = {name.partition(".")[0] for name in plugin.project.modules}
     if top not in own:
+        meant = _misspelt(plugin, top, own)
+        if meant is not None:
+            hint = f"did you mean {meant}{module[len(top) :]}:{attribute}?"
+            yield _say(entry, "SP208", f"there is no module {module} in the source", hint=hint)
         return  # generated, compiled, or of another distribution
     facts = plugin.module(module)
     if facts is None:
@@ -137,6 +141,22 @@ def _judge_entry(plugin: Plugin, entry: DeclaredEntry) -> Iterator[Finding]:
     near = difflib.get_close_matches(attribute, facts.scope.names, n=1)
     hint = f"did you mean {module}:{near[0]}?" if near else "name a function of the module"
     yield _say(entry, "SP208", f"{module} has no {attribute}", hint=hint)
+
+
+def _misspelt(plugin: Plugin, top: str, own: set[str]) -> str | None:
+    """The project's own package that a name means, where nothing else can: no requirement, no compiled or mapped module, no part of it."""
+    near = difflib.get_close_matches(top, own, n=1, cutoff=0.75)
+    if not near or near[0].startswith(top) or top.startswith(near[0]) or _has_compiled(plugin, top):
+        return None
+    required = {re.split(r"[^\w.-]", text.strip(), maxsplit=1)[0].lower() for text, _ in plugin.project.declared.requirements}
+    if top.lower() in {re.sub(r"[-.]", "_", name) for name in required}:
+        return None
+    for name in ("pyproject.toml", "setup.cfg", "setup.py"):
+        path = plugin.project.root / name
+        text = path.read_text(errors="replace") if path.is_file() else ""
+        if re.search(r"package[-_]dir|py[-_]modules|ext[-_]modules|module-name", text):
+            return None  # its names are not those of its files
+    return near[0]
 
 
 def _has_star(facts: Any) -> bool:

@@ -44,7 +44,7 @@ class Plugin:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self.facts = [read_file(file) for file in project.files if _is_relevant(file.text)]
+        self.facts = [read_file(file) for file in project.files if file.problem or _is_relevant(file.text)]
         self.by_module = {facts.file.module: facts for facts in self.facts if facts.file.module}
         self._modules = dict(self.by_module)  # those without the word sglang are read when they are asked for
         self._scopes: dict[ast.AST, Scope] = {}

@@ -32,6 +32,7 @@ class PythonFile:
         is_package: it is an `__init__.py`.
         text: its content.
         is_test: it lies in a folder of tests or bears a test's name.
+        problem: why it could not be read.
     """
 
     path: Path
@@ -40,6 +41,7 @@ class PythonFile:
     is_package: bool
     text: bytes = field(repr=False)
     is_test: bool = False
+    problem: str | None = None
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,17 @@ def read_project(path: Path) -> Project:
     Raises:
         UsageError: there is nothing there, or no Python in it.
     """
-    if not path.exists():
+    try:
+        there, place = path.exists(), path.resolve()
+        if path.is_dir():
+            os.listdir(path)
+    except OSError as exc:
+        raise UsageError(
+            "this cannot be read", subject=str(path), cause=exc.strerror, hint="give a plugin's folder or one of its files"
+        ) from exc
+    if place == Path(place.anchor):
+        raise UsageError("this is the whole disk", subject=str(path), hint="give a plugin's folder or one of its files")
+    if not there:
         raise UsageError("nothing to check there", subject=str(path), hint="give a plugin's folder or one of its files")
     single = path if path.is_file() else None
     root = _find_root(path.parent if single else path)
@@ -110,23 +122,26 @@ def _is_skipped(place: Path, *, top: bool) -> bool:
     if place.name.startswith(".") or place.name.endswith((".egg-info", ".dist-info")) or place.is_symlink():
         return True
     if place.name in {"build", "dist", "env"}:
-        return top or not (place / "__init__.py").is_file()
-    return place.name in _SKIPPED or (place / "pyvenv.cfg").is_file()
+        return top or not os.path.isfile(place / "__init__.py")
+    return place.name in _SKIPPED or os.path.isfile(place / "pyvenv.cfg")  # unlike Path's, false where it may not look
 
 
 def _read(path: Path, root: Path, roots: tuple[Path, ...]) -> PythonFile | None:
+    problem = None
     try:
         if path.stat().st_size > _LARGEST:
             return None
         text = path.read_bytes()
-    except OSError:
-        return None
+    except FileNotFoundError:
+        return None  # a link to nowhere
+    except OSError as exc:
+        text, problem = b"", exc.strerror or str(exc)
     shown = _relative(path, root)
     parts = shown.replace("\\", "/").split("/")
     is_test = (
         any(part in {"tests", "test", "testing"} for part in parts[:-1]) or parts[-1].startswith("test_") or parts[-1] == "conftest.py"
     )
-    return PythonFile(path, shown, _module_name(path, roots), path.name == "__init__.py", text, is_test)
+    return PythonFile(path, shown, _module_name(path, roots), path.name == "__init__.py", text, is_test, problem)
 
 
 def _relative(path: Path, root: Path) -> str:

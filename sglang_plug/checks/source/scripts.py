@@ -33,10 +33,11 @@ _SAFE = (
 
 def judge_scripts(plugin: Plugin) -> Iterator[Finding]:
     """SP704, SP705, SP707."""
-    for facts in plugin.facts:
+    for facts in (*plugin.facts, *_imported_too(plugin)):
         if facts.error is not None:
             line = getattr(facts.error, "lineno", None)
-            message = f"{facts.file.shown} cannot be parsed: {getattr(facts.error, 'msg', None) or facts.error}"
+            verb = "read" if facts.file.problem else "parsed"
+            message = f"{facts.file.shown} cannot be {verb}: {getattr(facts.error, 'msg', None) or facts.error}"
             yield found("SP707", facts.file, line, facts.file.shown, message)
             continue
         if facts.file.is_test:
@@ -50,6 +51,19 @@ def judge_scripts(plugin: Plugin) -> Iterator[Finding]:
         is_script = facts.main_guard or facts.file.module is None or any(call.scope.function is None for call, _ in started)
         if is_script and any(runtime == "diffusion" for _, runtime in started):
             yield from _early(facts)
+
+
+def _imported_too(plugin: Plugin) -> Iterator[FileFacts]:
+    """Files that say nothing of SGLang and cannot be parsed, in the packages that entry points lead to; templates lie in no package."""
+    tops = {entry.value.strip().partition(":")[0].partition(".")[0] for entry in plugin.project.declared.entries}
+    for name, file in plugin.project.modules.items():
+        parents = name.split(".")[:-1]
+        if name in plugin.by_module or file.is_test or name.partition(".")[0] not in tops:
+            continue
+        if all(".".join(parents[: length + 1]) in plugin.project.modules for length in range(len(parents))):
+            facts = plugin.module(name)
+            if facts is not None and facts.error is not None:
+                yield facts
 
 
 def _starts(call: Call) -> str | None:

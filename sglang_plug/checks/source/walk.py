@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 def read_file(file: PythonFile) -> FileFacts:
     """Return the facts of one file; where it cannot be parsed, only the error."""
     facts = FileFacts(file, Scope(file))
+    if file.problem is not None:
+        facts.error = ValueError(file.problem)
+        return facts
     try:
         tree = ast.parse(file.text)
     except (SyntaxError, ValueError, RecursionError) as exc:
