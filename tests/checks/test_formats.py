@@ -37,6 +37,7 @@ def report() -> Report:
     steps = [{"rule": "activate", "subject": EVIL, "verdict": "failed", "why": EVIL}]
     platforms = {"srt": {"outcome": "error", "name": None, "dist": None, "error": EVIL, "steps": steps}}
     host = {"python": EVIL, "version": "3.11", "prefix": "/p", "release": "0.5.23", "sglang": sglang, "platforms": platforms}
+    host["isolation"] = {"kind": "spawn", "why": EVIL}
     return Report(host, rows, found)
 
 

@@ -260,4 +260,4 @@ def test_help_tells_purpose_examples_and_exit_codes(command: str, capsys: pytest
     assert run([command, "--help"]) == 0
     out = capsys.readouterr().out
     assert out.count(f"sglang-plug {command} ") >= 3
-    assert "Exit codes:" in out
+    assert "Exit status:" in out
