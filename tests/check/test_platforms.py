@@ -151,3 +151,19 @@ def test_an_override_for_older_releases_alone(findings, compared):
     assert serious(findings(source.format(above, compared), "0.5.21", "0.5.23")) == []
     (finding,) = serious(findings(source.format(above, compared.replace("0.5.22", "0.5.24")), "0.5.21", "0.5.23"))
     assert (finding.code, finding.data["releases"]) == ("SP408", ["0.5.23"])
+
+
+def test_a_misspelt_override_is_answered_with_the_nearest(findings):
+    (finding,) = serious(findings(f"{GOOD}\n    def get_default_atention_backend(self): return 'x'\n"))
+    assert (finding.code, finding.level.value, finding.hint) == ("SP408", "warning", "did you mean get_default_attention_backend?")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "def get_default_atention_backend(self): return 'x'\n    def b(self): return self.get_default_atention_backend()",
+        "def my_own_helper(self): return 'x'",
+    ],
+)
+def test_own_helpers_are_no_misspelt_overrides(findings, line):
+    assert serious(findings(f"{GOOD}\n    {line}\n")) == []

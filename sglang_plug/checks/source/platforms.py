@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
@@ -119,11 +120,23 @@ def _unknown_member(cls: PlatformClass, contract: PlatformContract, name: str, m
         yield _say(cls, "SP413", title, message, at=member, hint=change.instead)
         return
     since = change.since if change else _last_known(cls.runtime, name, release)
-    if since is None or (change and "capabilities" in change.instead and "capabilities" in cls.members):
+    if since is None:
+        near = difflib.get_close_matches(name, [known for known in contract.members if known not in cls.members], n=1, cutoff=0.9)
+        text = member.facts_file.text
+        if near and not name.startswith("_") and text.count(name.encode()) == 1 and not _known_anywhere(cls.runtime, name):
+            message = f"{title} overrides nothing, and nothing in its file calls it"
+            yield _say(cls, "SP408", title, message, at=member, hint=f"did you mean {near[0]}?")
+        return
+    if change and "capabilities" in change.instead and "capabilities" in cls.members:
         return
     message = f"{title} overrides nothing: SGLang no longer reads it"
     hint = (change.instead if change and change.instead else "") or "delete it, or keep it for older releases only"
     yield _say(cls, "SP408", title, message, at=member, cause=f"it left the base class in {since}", hint=hint)
+
+
+def _known_anywhere(runtime: str, name: str) -> bool:
+    contracts = (catalogue.load(version).platform_contract(runtime) for version in catalogue.releases())
+    return any(contract is not None and name in contract.members for contract in contracts)
 
 
 def _last_known(runtime: str, name: str, release: Release) -> str | None:
