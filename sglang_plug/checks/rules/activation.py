@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sglang_plug.checks.absent import import_hint
 from sglang_plug.checks.model import Location
 from sglang_plug.checks.rules.host import ended_words
 from sglang_plug.checks.rules.metadata import judge_value
@@ -121,7 +122,9 @@ def _raise_hint(world: World, entry: Entry, root: Mapping[str, Any]) -> str:
         moved = f"{world.host_name} has {' and '.join(near)}; " if near else ""
         return f"{moved}sglang-plug check tells which releases have {missing}"
     if root.get("module"):
-        return f"pip install {root['module'].partition('.')[0].replace('_', '-')}, in {world.facts['interpreter']['prefix']}"
+        hint = import_hint(root, entry.module, world.facts["interpreter"]["prefix"])
+        if hint is not None:
+            return hint
     if entry.kind == "platform" and entry.runtime == "srt" and world.selected("srt") is None:
         return f"to make this failure fatal instead of silent: export SGLANG_PLATFORM={entry.name}"
     return f"sglang-plug doctor {entry.name} --verbose shows the traceback"
@@ -135,7 +138,7 @@ def _judge_load(world: World, entry: Entry, error: Mapping[str, Any], after: str
         dist: Mapping[str, Any] = next((row for row in world.facts["distributions"] if row["where"] == entry.row["where"]), {})
         files = "; its RECORD lists files that are not there" if dist.get("missing") else ""
         message = f"{entry.label} names the module '{missing}', which is not there{files}: {after}"
-        return find("SP208", entry.subject(), message, cause=cause_of(error), hint=_missing_hint(entry, missing), **shared)
+        return find("SP208", entry.subject(), message, cause=cause_of(error), hint=_missing_hint(entry, root), **shared)
     if error["type"] == "AttributeError" and error.get("place") is None:
         attribute = entry.value.partition(":")[2].strip()
         message = f"{entry.label} names '{attribute}', which '{entry.module}' does not have: {after}"
@@ -148,16 +151,20 @@ def _judge_load(world: World, entry: Entry, error: Mapping[str, Any], after: str
             **shared,
         )
     message = f"{entry.label} does not import: {error['type']}: {after}"
-    if missing and missing.startswith(top + "."):
+    if missing and missing.startswith(top + ".") and not root.get("near"):
         hint = f"the package lacks {missing}: list its subpackages in its build configuration (it may work with pip install -e only)"
     else:
         hint = _raise_hint(world, entry, root)
     return find("SP301", entry.subject(), message, cause=cause_of(error), hint=hint, **shared)
 
 
-def _missing_hint(entry: Entry, missing: str) -> str:
+def _missing_hint(entry: Entry, root: Mapping[str, Any]) -> str:
+    missing, near = str(root["module"]), root.get("near") or []
+    if near:
+        meant = near[0] + entry.value.strip()[len(missing) :]
+        return f"did you mean '{meant}'? correct pyproject.toml, then pip install -e ."
     if missing == entry.module.partition(".")[0]:
-        return f"pip install --force-reinstall --no-deps {entry.dist}, or pip uninstall {entry.dist} if only its metadata was copied"
+        return f"reinstall {entry.dist} from its source, or pip uninstall {entry.dist} if only its metadata was copied"
     return f"the package lacks {missing}: list its subpackages in its build configuration"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sglang_plug.checks.absent import import_hint
 from sglang_plug.checks.model import Level, Location
 from sglang_plug.checks.rules.activation import shown
 from sglang_plug.checks.rules.callbacks import judge_return
@@ -54,13 +55,13 @@ def class_missing(world: World) -> Iterator[Finding]:
         elif hidden is not None or not _is_absent(error):
             real = hidden or error
             root = real["root"]
-            package = str(root.get("module", "")).partition(".")[0].replace("_", "-")
+            hint = import_hint(root, path.replace(":", "."), world.facts["interpreter"]["prefix"])
             yield find(
                 "SP402",
                 entry.subject(target=path),
                 f"{entry.label} returned '{path}', whose module does not import: {real['type']}{told}",
                 cause=cause_of(real),
-                hint=f"pip install {package}" if package else f"return '{_colon(path)}': with the colon SGLang shows the true cause",
+                hint=hint or f"python -c 'import {path.partition(':')[0] if ':' in path else path.rpartition('.')[0]}' shows it",
                 location=place(root.get("place") or real.get("place")),
                 traceback=real["traceback"],
                 shown=words,
@@ -80,11 +81,6 @@ def class_missing(world: World) -> Iterator[Finding]:
 def _is_absent(error: Mapping[str, Any]) -> bool:
     """True where a name on the path is simply not there, and no code of the plugin failed."""
     return error["type"] in {"AttributeError", "ModuleNotFoundError", "ImportError", "ValueError"} and error.get("place") is None
-
-
-def _colon(path: str) -> str:
-    head, _, tail = path.rpartition(".")
-    return f"{head}:{tail}" if ":" not in path else path
 
 
 def _callback(entry: Entry) -> Location | None:

@@ -171,7 +171,7 @@ def files_missing(world: World) -> Iterator[Finding]:
                 {"kind": "dist", "name": str(dist["name"]), "version": str(dist["version"])},
                 f"{dist['name']} records {len(missing)} module file{'s' * (len(missing) > 1)} that {'are' if len(missing) > 1 else 'is'} "
                 f"not there: {', '.join(missing[:3])}",
-                hint=f"pip install --force-reinstall --no-deps {dist['name']}",
+                hint=f"reinstall {dist['name']} from its source",
             )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.checks import standing
+from sglang_plug.checks.absent import import_hint
 from sglang_plug.checks.model import Level
 from sglang_plug.checks.rules.activation import is_required
 from sglang_plug.checks.rules.hooks import hook_place, hook_subject, told
@@ -72,14 +73,14 @@ def _judge_error(world: World, entry: Entry, hook: Mapping[str, Any], error: Map
     shown = f"{error['type']}: {error['message']}"
     if behind is not None or reason == "import_fails":
         real = behind or error
-        package = str(real["root"].get("module", "")).partition(".")[0].replace("_", "-")
+        hint = import_hint(real["root"], str(error["at"]), world.facts["interpreter"]["prefix"])
         masked = f"; SGLang shows this as: {shown}" if behind is not None and error["message"] != behind["message"] else ""
         return find(
             "SP502",
             hook_subject(entry, hook),
             f"{told(entry, hook)}: importing {error['at']} fails with {real['type']}{masked}; {_lost(world, entry)}",
             cause=cause_of(real),
-            hint=f"pip install {package}" if package else f"python -c 'import {error['at']}' shows it",
+            hint=hint or f"python -c 'import {error['at']}' shows it",
             location=place(real["root"].get("place")) or hook_place(hook),
             shown=shown,
             traceback=real.get("traceback"),

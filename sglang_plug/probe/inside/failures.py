@@ -47,8 +47,28 @@ def facts_of(exc: BaseException) -> dict[str, Any]:
     facts["root"]["place"] = place_of(root) or facts["place"]
     if isinstance(root, ImportError) and root.name:
         facts["root"]["module"] = root.name
+        if isinstance(root, ModuleNotFoundError):
+            facts["root"]["near"] = _near(root.name)
     if isinstance(exc, SystemExit):
         facts["code"] = exc.code if isinstance(exc.code, int) or exc.code is None else safe_repr(exc.code)
     if not isinstance(exc, Exception):
         facts["not_an_exception"] = True
     return facts
+
+
+def _near(module: str) -> list[str]:
+    """Return the modules beside a missing one whose names resemble it; imports nothing."""
+    import difflib
+    import pkgutil
+    from importlib.machinery import PathFinder
+
+    *parents, last = module.split(".")
+    try:
+        folders = list(getattr(PathFinder.find_spec(parents[0]), "submodule_search_locations", None) or ()) if parents else None
+        if folders is not None:
+            folders = [os.path.join(folder, *parents[1:]) for folder in folders]
+        names = {found.name for found in pkgutil.iter_modules(folders)}
+    except Exception:  # a finder of somebody else: then there is no suggestion
+        return []
+    near = difflib.get_close_matches(last, names, n=1, cutoff=0.6 if parents else 0.8)
+    return [".".join((*parents, name)) for name in near]

@@ -1,0 +1,32 @@
+"""What to do about an import that fails: never names a distribution to install, since an import name does not tell which one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def import_hint(root: Mapping[str, Any], own: str, prefix: str) -> str | None:
+    """Return the hint for a failing import; None where its place is not known either.
+
+    Args:
+        root: the facts of the root exception.
+        own: a module of the plugin, which tells its package.
+        prefix: of the interpreter.
+    """
+    module = str(root.get("module") or "")
+    parent, _, _ = module.rpartition(".")
+    if root.get("type", "").rpartition(".")[2] == "ModuleNotFoundError" and module:
+        near = root.get("near") or []
+        meant = f"; did you mean {near[0]}?" if near else ""
+        if parent:
+            return f"there is no module {module} in {parent}{meant or '; correct the import, or add the file'}"
+        if module == own.partition(".")[0]:
+            return f"there is no module {module}{meant or '; reinstall the plugin from its source'}"
+        return f"install the package that provides '{module}' (import name) in {prefix}"
+    place = root.get("place") or {}
+    if place.get("file"):
+        return f"correct {place['file']}:{place['line']}" if place.get("line") else f"correct {place['file']}"
+    return None
