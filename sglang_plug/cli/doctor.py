@@ -156,8 +156,9 @@ def doctor(
     from sglang_plug.checks.selection import codes, kept
     from sglang_plug.probe.environment import Environment
 
+    environment = Environment.here(python, launch=launch.value)
     options = configured(
-        Path.cwd(),
+        Path(environment.cwd),
         runtime=runtime.value if runtime else None,
         timeout=timeout,
         memory=memory,
@@ -168,7 +169,6 @@ def doctor(
         strict=strict,
     )
     codes((*options.select, *options.ignore))  # a slip is told before the work
-    environment = Environment.here(python, launch=launch.value)
     report = examine(
         environment,
         tuple(names or ()),

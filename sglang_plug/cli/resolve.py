@@ -136,10 +136,28 @@ def resolve(
     found = survey(changed, runtimes, release=sglang, verify=verify, limits=Limits(timeout=timeout))
     if python is None and (other := other_engine(changed, found.facts["interpreter"]["prefix"])) is not None:
         typer.echo(f"warning: the sglang command on PATH runs {visible(other)}; to look there, add --python {visible(other)}", err=True)
+    _warn_of_slips(changed, found.release)
     _write(found, output_format)
     failed = any(decision.resolution.error is not None for decision in found.decisions.values())
     if failed or (strict and _has_failures(found)):
         raise typer.Exit(1)
+
+
+def _warn_of_slips(environment: Environment, release: str) -> None:
+    """Say which variables nobody reads, and which were meant."""
+    from sglang_plug.core.environ import VARIABLES
+
+    if not any(name.upper().startswith(("SG", "GL", "SL")) and name not in VARIABLES for name in environment.env):
+        return  # the common case pays for no import
+    from sglang_plug.checks.rules.variables import near_misses
+    from sglang_plug.contract import catalogue
+    from sglang_plug.report.escape import visible
+
+    near = near_misses(environment.env)
+    real = catalogue.load(catalogue.nearest(release)).environment if near else frozenset()
+    for name, meant in near:
+        if name not in real:
+            typer.echo(f"warning: {visible(name)} is read by nobody; did you mean {meant}?", err=True)
 
 
 def _has_failures(survey: Survey) -> bool:

@@ -111,11 +111,14 @@ def serve(
     from sglang_plug.probe.environment import Environment
 
     allowed = codes(allow or ())
-    request = Request(Environment.here(python), tuple(context.args), engine.value, runtime.value, platform, plugins, expect_fingerprint)
+    arguments = EngineArguments(tuple(context.args))
+    if not arguments.asks_for_help:
+        arguments.require_port()
+    request = Request(Environment.here(python), arguments.tokens, engine.value, runtime.value, platform, plugins, expect_fingerprint)
     if print_command:
         _print(preflight.skip(request), output_format)
         return
-    if EngineArguments(request.tokens).asks_for_help:
+    if arguments.asks_for_help:
         raise typer.Exit(supervise.run_plainly(preflight.skip(request).plan))
     options = Options(allowed, not no_preflight, record, ready_timeout)
     flight = preflight.skip(request) if no_preflight else preflight.examine(request)
@@ -126,7 +129,11 @@ def serve(
 
 def _print(flight: Preflight, form: Format) -> None:
     from sglang_plug.report import deployment
+    from sglang_plug.report.launch import Narrator
 
+    if flight.plan.engine == "standin" and form in {Format.DOCKERFILE, Format.SYSTEMD, Format.KUBERNETES}:
+        what = "this starts the stand-in engine of this machine (see PYTHONPATH), not SGLang"
+        Narrator().say(f"{what}. For SGLang: --python of an environment that has it", "yellow")
     typer.echo(deployment.render(flight.plan, form.value), nl=False)
 
 

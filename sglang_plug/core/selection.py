@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from sglang_plug.core.environ import Settings
     from sglang_plug.core.policy import Builtin, Policy
 
-__all__ = ["Activation", "Choice", "Detection", "ErrorFacts", "plugins_to_load", "select"]
+__all__ = ["GOES_ON", "Activation", "Choice", "Detection", "ErrorFacts", "plugins_to_load", "select"]
 
+GOES_ON = "; the runtime logs this and goes on"  # ends the reason of a platform plugin that failed and is passed over
 # What upstream's resolver takes for a name: dotted identifiers, optionally a colon before the attributes.
 _NAME = re.compile(r"(?!\d)\w+(?:\.(?!\d)\w+)*(?::(?:(?!\d)\w+(?:\.(?!\d)\w+)*)?)?")
 
@@ -280,7 +281,7 @@ class _Walk:
                 failure = Failure(error.type, error.message, cause=error.cause or str(error), hint="try: sglang-plug doctor")
                 self.stop("activate", name, "raised", failure, seconds=outcome.seconds)
             doing = "import" if error.phase == "load" else "activate()"
-            why = f"{doing} failed: {error.cause or error}; the runtime logs this and goes on"
+            why = f"{doing} failed: {error.cause or error}{GOES_ON}"
             self.note("activate", name, "failed", why, outcome.seconds, dist=dist, error=error.type)
         elif not outcome.active:
             self.note("activate", name, "inactive", "activate() returned None: its hardware is absent", outcome.seconds, dist=dist)

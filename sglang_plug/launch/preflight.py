@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sglang_plug.checks.model import Finding, Level
-from sglang_plug.errors import LaunchError
+from sglang_plug.errors import CatalogueError, LaunchError
 from sglang_plug.launch import foresight, traps
 from sglang_plug.launch import plan as plans
 from sglang_plug.launch.arguments import EngineArguments
-from sglang_plug.probe.environment import variables_for
+from sglang_plug.probe.environment import SELECTORS, variables_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from sglang_plug.core.resolution import Resolution
     from sglang_plug.core.selection import Choice
@@ -86,7 +87,7 @@ def examine(request: Request) -> Preflight:
     path = found.facts["interpreter"]["path"]
     own = decision.resolution.dist if decision.resolution.outcome == "plugin" else None
     hooks, foreseen = foresight.foresee(decision.choices, path, found.release, runtime, own=own)
-    findings = [*_undecided(decision.resolution), *traps.find(situation), *foreseen]
+    findings = [*_undecided(decision.resolution), *_misspelt(found, request.environment.env, runtime), *traps.find(situation), *foreseen]
     findings.sort(key=lambda finding: finding.level.rank)
     return Preflight(plan, decision.resolution, decision.choices, dict(found.settings.raw), findings, hooks, found)
 
@@ -139,6 +140,30 @@ def _undecided(resolution: Resolution) -> list[Finding]:
         return []
     subject = {"kind": "host", "name": resolution.runtime, "runtime": resolution.runtime}
     return [Finding("SP050", Level.ERROR, subject, f"{error.type}: {error.message}", error.cause, error.hint)]
+
+
+def _misspelt(found: Survey, env: Mapping[str, str], runtime: str) -> Iterator[Finding]:
+    """SP108: a near miss of a variable; fatal where the platform was to be selected by it, and no other variable selects one."""
+    from sglang_plug.checks.rules.variables import near_misses
+    from sglang_plug.contract import catalogue
+
+    near = near_misses(env)
+    if not near:
+        return
+    try:
+        real = catalogue.load(catalogue.nearest(found.release)).environment
+    except CatalogueError:
+        real = frozenset()
+    selected = found.settings.platform if runtime == "srt" else found.settings.diffusion_platform
+    for name, meant in near:
+        value = env[name]
+        if name in real or not value:
+            continue
+        fatal = meant == SELECTORS[runtime] and not selected
+        way = f"unset {name}; export {meant}={shlex.quote(value)}" + ("; or go on with --allow SP108" if fatal else "")
+        level = Level.ERROR if fatal else Level.WARNING
+        subject = {"kind": "variable", "name": name, "value": value}
+        yield Finding("SP108", level, subject, f"{name} is read by nobody; did you mean {meant}?", None, way)
 
 
 def fingerprint(found: Survey) -> str:

@@ -46,6 +46,7 @@ class _State:
     ready: float | None = None
     cold: bool = False  # SGLang's diffusion server failed to warm up, and goes on
     asked: str | None = None  # why the engine was told to stop
+    number: int = signal.SIGTERM  # the signal that asked us, where one did
     deadline: float | None = None
     workers: list[tree.Process] = field(default_factory=list)  # the engine's own processes, since it is ready
 
@@ -148,6 +149,8 @@ class _Run:
         obituary = None
         if self._state.asked is None and (status != 0 or self._state.ready is None):
             obituary = self._state.listener.write(status, self._state.progress.last if self._state.ready is None else "serving")
+        if self._state.asked is not None and status == -signal.SIGTERM:  # our own SIGTERM, sent on behalf of that signal
+            status = -self._state.number
         return Outcome(128 - status if status < 0 else status, self._state.ready, obituary)
 
     def _turn(self) -> int | None:
@@ -164,6 +167,8 @@ class _Run:
         elif kind == "refused":
             self._audience.not_answering(value)
         elif kind == "signal":
+            if self._state.asked is None:
+                self._state.number = value
             self._stop(signal.Signals(value).name)
         elif kind == "ended":
             return int(value)

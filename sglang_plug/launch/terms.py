@@ -30,7 +30,7 @@ class Outcome:
     """How a launch ended.
 
     Attributes:
-        status: the engine's exit status, 128 + N where signal N ended it.
+        status: the engine's exit status, 128 + N where signal N ended it, or ended us and thereby it (130 for Ctrl-C).
         ready: seconds until the first real answer; None where it never came.
         obituary: why it died, when nobody asked it to.
     """

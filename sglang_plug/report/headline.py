@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sglang_plug.core.selection import GOES_ON
+
 if TYPE_CHECKING:
     from sglang_plug.core.resolution import Failure, Step
     from sglang_plug.probe.decision import Survey
@@ -58,7 +60,7 @@ def _builtin(decision: Decision) -> Headline:
     failed = failures(decision)
     asked = [step for step in resolution.steps if step.rule == "activate"]
     if failed:
-        causes = "; ".join(f"{step.subject}: {step.why.split(';')[0]}" for step in failed)
+        causes = "; ".join(f"{step.subject}: {step.why.removesuffix(GOES_ON)}" for step in failed)
         text = f"{label} falls back to {what}, because {len(failed)} of {len(asked)} platform plugins failed: {causes}"
         return Headline(text, "bad", f"to make the failure fatal: export {decision.policy.selector}={failed[0].subject}")
     hidden = [step for step in resolution.steps if step.rule == "allowlist" and step.verdict == "skipped"]

@@ -72,6 +72,23 @@ def test_a_fallback_after_a_failure_says_what_failed_and_what_makes_it_fatal(too
     assert tool("resolve", "--runtime", "srt", "--strict").status == 1
 
 
+def test_a_failures_text_is_not_cut(tool: Callable[..., Answer], site: Site) -> None:
+    install.platform(site, "pa", "def activate():\n    raise RuntimeError('driver is too old; install 550')\n")
+    answer = tool("resolve", "--runtime", "srt")
+    (line,) = [line for line in answer.out.splitlines() if "falls back" in line]
+    assert "RuntimeError: driver is too old; install 550" in line
+    assert "goes on" not in line
+
+
+def test_a_misspelt_variable_is_mentioned(tool: Callable[..., Answer], site: Site) -> None:
+    install.platform(site)
+    answer = tool("resolve", "--runtime", "srt", SGLANG_PLATFROM="pa", SGLANG_PLUGIN="x", SGLANG_PORT="1")
+    assert answer.err == (
+        "warning: SGLANG_PLATFROM is read by nobody; did you mean SGLANG_PLATFORM?\n"
+        "warning: SGLANG_PLUGIN is read by nobody; did you mean SGLANG_PLUGINS?\n"
+    )
+
+
 def test_json_is_one_document_with_the_promised_shape(tool: Callable[..., Answer], site: Site) -> None:
     install.platform(site, "pa", "print('{}')\ndef activate():\n    print('{' * 100)\n    return 'pa.plat.Plat'\n")
     install.hook(site, "def register(): pass\n")

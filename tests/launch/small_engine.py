@@ -55,6 +55,7 @@ def main() -> None:
     )
     parser.add_argument("--pids")
     parser.add_argument("--deaf", action="store_true")
+    parser.add_argument("--default-signals", action="store_true")
     parser.add_argument("--generate-status", type=int, default=200)
     parser.add_argument("--say", nargs="*", default=["The server is fired up and ready to roll!"])
     parser.add_argument("--exit-status", type=int, default=0)
@@ -90,7 +91,8 @@ def main() -> None:
             "[2026-01-01 00:00:00] Received sigquit from a child process. It usually means the child failed."
         )
         raise SystemExit(1)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN if options.deaf else lambda *_: os._exit(options.exit_status))
+    if not options.default_signals:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN if options.deaf else lambda *_: os._exit(options.exit_status))
     server = ThreadingHTTPServer(("127.0.0.1", options.port), Handler)
     server.generate_status = options.generate_status  # type: ignore[attr-defined]
     if worker is not None:

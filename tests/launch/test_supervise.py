@@ -53,6 +53,13 @@ def test_a_signal_ends_the_whole_tree_and_the_status_is_the_engines(small, ledge
     assert alive(pids) == []
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_engine_that_dies_of_our_stop_has_the_status_of_the_signal(small, ledger, streams, number):
+    ledger.when["reached"] = interrupt(number)
+    outcome = supervise.run(small("--default-signals"), ledger, out=streams[0], err=streams[1])
+    assert outcome.status == 128 + number
+
+
 def test_what_ignores_sigterm_is_killed(small, ledger, streams, tmp_path, monkeypatch):
     monkeypatch.setattr(supervise, "GRACE", 0.5)
     ledger.when["ready"] = interrupt()

@@ -11,7 +11,7 @@ from sglang_plug.core import environ
 from sglang_plug.core.policy import NEWEST, SRT, policy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from sglang_plug.checks.model import Finding
 
@@ -212,15 +212,14 @@ def old_alias(world: World) -> Iterator[Finding]:
 def misspelt_variable(world: World) -> Iterator[Finding]:
     """SP108: near misses of the variables that select plugins."""
     real = world.catalogue.environment if world.catalogue is not None else frozenset()
-    for name, value in sorted(world.environment.env.items()):
-        meant = misspelling(name)
-        if meant is not None and name not in real:
-            yield find(
-                "SP108",
-                variable(name, value),
-                f"{name} is read by nobody; did you mean {meant}?",
-                hint=f"unset {name}; export {meant}={value}" if value else f"unset {name}",
-            )
+    for name, meant in near_misses(world.environment.env, real):
+        value = world.environment.env[name]
+        yield find(
+            "SP108",
+            variable(name, value),
+            f"{name} is read by nobody; did you mean {meant}?",
+            hint=f"unset {name}; export {meant}={value}" if value else f"unset {name}",
+        )
     value = world.environment.env.get("VLLM_PLUGINS", "")
     hit = sorted({entry.name for entry in world.entries} & {part.strip() for part in value.split(",")})
     if hit:
@@ -230,6 +229,12 @@ def misspelt_variable(world: World) -> Iterator[Finding]:
             f"VLLM_PLUGINS names {names(hit)}, but SGLang reads SGLANG_PLUGINS only",
             hint=f"export SGLANG_PLUGINS={value}",
         )
+
+
+def near_misses(env: Mapping[str, str], real: Collection[str] = ()) -> list[tuple[str, str]]:
+    """Return each variable of `env` that resembles one that selects plugins, with the one meant; `real` are SGLang's own names."""
+    found = [(name, misspelling(name)) for name in sorted(env) if name not in real]
+    return [(name, meant) for name, meant in found if meant is not None]
 
 
 def misspelling(name: str) -> str | None:
