@@ -15,6 +15,7 @@ ENGINE ?= standin
 TORCH_INDEX ?=
 WORKERS ?= 2
 SUITE ?= tests
+PYTEST_FLAGS ?=
 RELEASES ?= 0.5.23 0.5.21
 
 BIN := $(VENV)/bin
@@ -46,7 +47,7 @@ else
 endif
 
 test: venv
-	$(BIN)/python -m pytest $(SUITE) -m 'not sglang' -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest $(SUITE) -m 'not sglang' -n $(WORKERS) --dist loadfile $(PYTEST_FLAGS)
 
 # One engine at a time: each loads a model runtime in several processes.
 test-sglang: venv
@@ -55,7 +56,7 @@ test-sglang: venv
 	  name=SGLANG_PLUG_REAL_PYTHON_$$(echo $$release | tr -d .); export "$$name=$$engine"; \
 	  : "$${SGLANG_PLUG_REAL_PYTHON:=$$engine}"; export SGLANG_PLUG_REAL_PYTHON; \
 	done; \
-	$(BIN)/python -m pytest $(SUITE) -m sglang --timeout 900 --durations 10
+	$(BIN)/python -m pytest $(SUITE) -m sglang --timeout 900 --durations 10 $(PYTEST_FLAGS)
 
 engines: venv
 	@for release in $(RELEASES); do echo "$(call ENGINE_OF,$$release)"; done
