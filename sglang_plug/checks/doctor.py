@@ -22,6 +22,7 @@ from sglang_plug.checks.rules import (
     overrides,
     reach,
     targets,
+    values,
     variables,
 )
 from sglang_plug.checks.standing import beyond_standin
@@ -46,6 +47,7 @@ RULES = (
     *callbacks.RULES,
     *effects.RULES,
     *classes.RULES,
+    *values.RULES,
     *overrides.RULES,
     *hooks.RULES,
     *targets.RULES,

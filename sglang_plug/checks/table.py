@@ -126,6 +126,7 @@ RULES: tuple[Rule, ...] = (
     Rule("SP412", "unknown-device-type", I, "torch does not know the device_type here"),
     Rule("SP413", "old-name-served", I, "An override under an old name that SGLang still serves"),
     Rule("SP414", "kind-differs", E, "A member is another kind of thing than in the base class"),
+    Rule("SP415", "value-wrong", E, "A platform's method answers with a value that SGLang cannot use"),
     Rule("SP501", "target-missing", E, "A hook's target is not there"),
     Rule("SP502", "target-does-not-import", E, "The module of a hook's target does not import"),
     Rule("SP503", "target-malformed", E, "A hook's target is not spelled in a way that SGLang reads"),

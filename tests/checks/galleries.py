@@ -460,6 +460,46 @@ PLATFORMS: dict[str, tuple[str, str, set[str]]] = {
         plat(without=("get_device_total_memory",), body="def get_device_total_memory(self, device_id, unit): return 1"),
         {"SP410"},
     ),
+    "memory_in_gib": (
+        GIVES,
+        plat(without=("get_device_total_memory",), body="def get_device_total_memory(self, device_id=0): return 64.0"),
+        {"SP415"},
+    ),
+    "memory_in_words": (
+        GIVES,
+        plat(without=("get_device_total_memory",), body="def get_device_total_memory(self, device_id=0): return '8GB'"),
+        {"SP415"},
+    ),
+    "memory_raises": (
+        GIVES,
+        plat(without=("get_device_total_memory",), body="def get_device_total_memory(self, device_id=0): return {}[device_id]"),
+        {"SP415"},
+    ),
+    "device_no_text": (
+        GIVES,
+        plat(without=("get_device",), body="def get_device(self, device_id=0): return ('cpu', device_id)"),
+        {"SP415"},
+    ),
+    "ok_memory_float": (
+        GIVES,
+        plat(without=("get_device_total_memory",), body="def get_device_total_memory(self, device_id=0): return float(1 << 34)"),
+        set(),
+    ),
+    "ok_memory_prints": (
+        GIVES,
+        plat(without=("get_device_total_memory",), body="def get_device_total_memory(self, device_id=0): print('asked'); return 1 << 34"),
+        set(),
+    ),
+    "ok_memory_crashes_here": (
+        GIVES,
+        plat(without=("get_device_total_memory",), body="def get_device_total_memory(self, device_id=0): import os; os.abort()"),
+        set(),
+    ),
+    "ok_memory_hangs_here": (
+        GIVES,
+        plat(without=("get_device_total_memory",), body="def get_device_total_memory(self, device_id=0): import time; time.sleep(99)"),
+        set(),
+    ),
     "renamed_argument": (GIVES, plat(without=("get_device",), body="def get_device(self, local_rank=0): return 'cpu'"), {"SP410"}),
     "async_method": (GIVES, plat(without=("get_device",), body="async def get_device(self, device_id=0): return 'cpu'"), {"SP414"}),
     "property_method": (

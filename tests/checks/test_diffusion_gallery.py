@@ -46,6 +46,16 @@ PLATFORMS = {
     "no_enum": (GIVES, plat(without=("_enum",)), {"SP404"}),
     "srt_enum": (GIVES, plat(head="from sglang.srt.platforms.device_mixin import PlatformEnum as Other", enum="Other.OOT"), {"SP404"}),
     "init_argument": (GIVES, plat(body="def __init__(self, config): pass"), {"SP405"}),
+    "memory_in_gib": (
+        GIVES,
+        plat(without=("get_device_total_memory",), body="def get_device_total_memory(self, device_id=0): return 64"),
+        {"SP415"},
+    ),
+    "available_in_bytes": (
+        GIVES,
+        plat(without=("get_available_gpu_memory",), body="def get_available_gpu_memory(self, *a, **k): return 8 << 30"),
+        {"SP415"},
+    ),
     "no_name": (GIVES, plat(without=("device_name",), body="device_name = ' '"), {"SP406"}),
     "no_type": (GIVES, plat(without=("device_type",), body="device_type = None"), {"SP406"}),
     "no_memory": (GIVES, plat(without=("get_available_gpu_memory",)), {"SP407"}),

@@ -11,7 +11,7 @@ import pkgutil
 import sys
 from typing import TYPE_CHECKING, Any
 
-from . import classes, failures, functions, registries
+from . import classes, failures, functions, registries, values
 from .subject import Note, Subject, load
 
 if TYPE_CHECKING:
@@ -43,23 +43,30 @@ def platform(candidate: dict[str, Any], note: Note, runtime: str, watcher: Watch
     watcher.recording = None
     if fine:
         subject.report["returned"] = returned(answer)
+    instance = None
     if fine and answer is not None:
         watcher.deciding = None  # a class's own module may well use the platform later; what it does now the host does too
-        _build(subject, answer, runtime)
-    return subject.finish()
+        instance = _build(subject, answer, runtime)
+    report = subject.finish()
+    own = report.get("class", {}).get("members")
+    if instance is not None and own:
+        report["values"] = values.ask(instance, runtime, own)
+    return report
 
 
-def _build(subject: Subject, answer: Any, runtime: str) -> None:
+def _build(subject: Subject, answer: Any, runtime: str) -> Any:
+    """Resolve and build the class; return the instance, or None."""
     fine, cls = subject.phase("class", lambda: pkgutil.resolve_name(answer.strip() if isinstance(answer, str) else answer))
     if not fine:
         subject.report["masked_by"] = behind(answer)
-        return
+        return None
     subject.report["class"] = classes.describe(cls, runtime)
     if not isinstance(cls, type):
-        return
+        return None
     fine, instance = subject.phase("instance", cls)
     if fine:
         subject.report["instance"] = classes.describe_instance(instance)
+    return instance
 
 
 def home(value: str) -> dict[str, Any]:

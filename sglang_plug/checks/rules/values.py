@@ -1,0 +1,79 @@
+"""SP415: what a platform's value methods answer, as SGLang asks them on the way to the first token."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sglang_plug.checks.model import Level
+from sglang_plug.checks.rules.classes import classes
+from sglang_plug.checks.standing import beyond_standin
+from sglang_plug.checks.world import World, cause_of, find, place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from sglang_plug.checks.model import Finding
+
+_MIB = 1 << 20
+_TEXTS = {
+    "get_device": "makes it ServerArgs.device and splits it at ':', and stops with AttributeError",
+    "get_torch_distributed_backend_str": "hands it to torch.distributed.init_process_group, also for one rank",
+    "get_compile_backend": "hands it to torch.compile",
+}
+_SHOWN = {"get_device": "get_device(None)"}
+
+
+def wrong_value(world: World) -> Iterator[Finding]:
+    """SP415: what the platform answers on the way to the first token."""
+    for entry, facts in classes(world):
+        for name, answer in (entry.report.get("values") or {}).items():
+            shown_as = _SHOWN.get(name, f"{name}()")
+            member = facts["members"].get(name) or {}
+            error = answer.get("error")
+            verdict = _misfit(name, shown_as, answer) if error is None else _raised(world, name, shown_as, error)
+            if verdict is not None:
+                words, hint, level = verdict
+                yield find(
+                    "SP415",
+                    entry.subject(target=facts["qualname"]),
+                    f"{entry.label}: {words}",
+                    cause=cause_of(error) if error is not None else None,
+                    hint=hint,
+                    location=place(member),
+                    level=level,
+                )
+
+
+def _raised(world: World, name: str, shown_as: str, error: Mapping[str, Any]) -> tuple[str, str, Level] | None:
+    """Judge an exception of a method that SGLang calls before `init_backend()`."""
+    if name not in {"get_device", "get_device_total_memory"} or "ImportError" in error["type"] or "ModuleNotFoundError" in error["type"]:
+        return None
+    if beyond_standin(world, error) is not None:
+        return None
+    return f"{shown_as} raises {error['type']} here, and SGLang calls it at start-up", "answer without init_backend()", Level.WARNING
+
+
+def _misfit(name: str, shown_as: str, answer: Mapping[str, Any]) -> tuple[str, str, Level] | None:
+    """Judge a value: (what, hint, level)."""
+    said, kind, number = f"{shown_as} is {answer['text']}", str(answer["type"]).rpartition(".")[2], answer["number"]
+    if name in _TEXTS:
+        if answer["is_text"]:
+            return None
+        level = Level.ERROR if name == "get_device" else Level.WARNING
+        return f"{said}, a {kind}, not a text: SGLang {_TEXTS[name]}", "return a str", level
+    if number is None:
+        if kind not in {"str", "bytes", "NoneType", "tuple", "list", "dict"}:
+            return None
+        unit = "GiB" if name == "get_available_gpu_memory" else "bytes"
+        words = f"{said}, a {kind}, not a number of {unit}: SGLang compares and divides it, and stops with TypeError"
+        return words, f"return a number of {unit}", Level.ERROR
+    if name == "get_device_total_memory" and number < _MIB:
+        words = f"{said}, which cannot be bytes (MiB or GiB?): SGLang sizes the KV cache by bytes, finds no room, and stops at start-up"
+        return words, "return bytes: GiB * 1024**3", Level.WARNING
+    if name == "get_available_gpu_memory" and number > _MIB:
+        words = f"{said}, which cannot be GiB (bytes?): SGLang decides by it what stays on the device, and runs out of memory"
+        return words, "return GiB: bytes / 1024**3", Level.WARNING
+    return None
+
+
+RULES = (wrong_value,)
