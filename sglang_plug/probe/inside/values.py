@@ -32,10 +32,10 @@ def ask(instance: Any, runtime: str, own: dict[str, Any]) -> dict[str, Any]:
     """Return {method: {"type", "text", "is_text", "number"} or {"error"}} of the plugin's own methods; nothing of what cannot be told.
 
     A method that hangs or crashes, or that initialises the device, does so in a process that ends here. Nothing is asked where the
-    device is initialised already: a fork of such a process must not touch it.
+    device is initialised already, which a fork must not touch, or where there are no forks.
     """
     wanted = {name: arguments for name, arguments in ASKED[runtime].items() if name in own}
-    if not wanted or effects.devices():
+    if not wanted or effects.devices() or not hasattr(os, "fork"):
         return {}
     try:
         reader, writer = os.pipe()
