@@ -24,6 +24,7 @@ TOOL = Path(sys.executable).with_name("sglang-plug")
 MARK = "SGLANG_PLUG_DEMO"
 READY = "answered a request"
 LIMIT = 300.0
+GRACE = 5.0
 ROOT = Path(__file__).resolve().parents[2]
 PICTURE = Path(tempfile.gettempdir()) / "sglang-plug-demo.png"
 
@@ -169,7 +170,14 @@ class Demo:
         return subprocess.run([sys.executable, "-c", code], env=env, check=True, capture_output=True, text=True).stdout.strip()
 
     def left_behind(self) -> list[int]:
-        """Return the processes that this demo started and that are still there."""
+        """Return the processes that this demo started and that stay; Python's resource tracker ends a moment after its program."""
+        until = time.monotonic() + GRACE
+        while (left := self.started()) and time.monotonic() < until:
+            time.sleep(0.05)
+        return left
+
+    def started(self) -> list[int]:
+        """Return the processes that this demo started and that are there now."""
         left = []
         for name in filter(str.isdigit, os.listdir("/proc")):
             try:
