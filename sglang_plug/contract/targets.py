@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sglang_plug.contract import catalogue
+from sglang_plug.contract import catalogue, peculiarities
 from sglang_plug.contract.diff import matching_names
+from sglang_plug.contract.homes import homes
 from sglang_plug.contract.model import Kind
-from sglang_plug.contract.peculiar import homes, why_dead, without_plugins
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,11 +76,9 @@ def _describe(release: Release, symbol: Symbol) -> Target:
 
 
 def _notes(release: Release, symbol: Symbol) -> Iterator[str]:
-    dead = why_dead(release, symbol)
-    if dead is not None:
-        yield f"a hook on it never runs: {dead.why}" + (f"; {dead.instead}" if dead.instead else "")
-    elif where := without_plugins(release, symbol):
-        yield f"a hook on it does not run: {where} loads no plugins in this release"
+    for note in peculiarities.of(release, symbol.name):
+        better = f"; hook {note.instead} instead" if note.instead else ""
+        yield f"{'a hook on it never runs: ' if note.level == 'dead' else ''}SGLang {note.text}{better}"
     if symbol.kind is Kind.CLASS:
         yield "a class: REPLACE alone"
     if symbol.kind is Kind.PROPERTY:

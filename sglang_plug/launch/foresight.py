@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sglang_plug.checks.source.plugin import Plugin
     from sglang_plug.checks.source.project import PythonFile
     from sglang_plug.checks.source.registrations import Registration
+    from sglang_plug.contract.catalogue import Release
     from sglang_plug.core.selection import Choice
 
 # A hook that one of these speaks of is not applied; the others are about hooks that do not do what their author thinks.
@@ -65,16 +66,16 @@ def foresee(
             if registration.runtime != runtime or registration.facts.file.is_test:
                 continue
             hooks.append(Foreseen(choice.candidate.name, registration.target, registration.type))
-            said = [*_traps(registration, choice.candidate.name), *judge_target(registration, known)]
+            said = [*_traps(registration, choice.candidate.name, known), *judge_target(registration, known)]
             for finding in said:
                 if finding.code != _UNREADABLE:
                     findings.setdefault((finding.code, finding.subject["name"]), _weighed(finding, choice, own))
     return hooks, list(findings.values())
 
 
-def _traps(registration: Registration, plugin: str) -> Iterator[Finding]:
+def _traps(registration: Registration, plugin: str, known: Release) -> Iterator[Finding]:
     if registration.target is not None:
-        yield from target_traps(registration.target, (registration.type or "after").lower(), plugin)
+        yield from target_traps(known, registration.target, (registration.type or "after").lower(), plugin)
 
 
 def _weighed(finding: Finding, choice: Choice, own: str | None) -> Finding:

@@ -7,9 +7,11 @@ the model is loaded. Together they cost a start next to nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from sglang_plug.checks.model import Finding, Level
+from sglang_plug.contract import catalogue
 from sglang_plug.launch import recording
 from sglang_plug.launch.hooktraps import foreign_device, target_traps
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from pathlib import Path
 
+    from sglang_plug.contract.catalogue import Release
     from sglang_plug.launch.preflight import Preflight
     from sglang_plug.launch.recording import HookRecord, ProcessRecord
 
@@ -75,9 +78,13 @@ class Guard:
         yield from (self._failed_hook(record, hook) for hook in record.hooks if not hook.applied)
         yield from (self._failed_plugin(record, failure) for failure in record.plugins_failed)
         for hook in record.hooks:
-            yield from target_traps(hook.target, hook.type, hook.plugin)
+            yield from target_traps(self._release, hook.target, hook.type, hook.plugin)
         if record.platform is not None and not record.platform["qualname"].startswith(_HOST):
             yield from foreign_device(record.platform["device_type"], record.platform["qualname"])
+
+    @cached_property
+    def _release(self) -> Release:
+        return catalogue.load(catalogue.nearest(self.flight.plan.release or catalogue.newest()))
 
     def _wrong_platform(self, record: ProcessRecord) -> Iterator[Finding]:
         """SP052: another platform than the one that was decided."""

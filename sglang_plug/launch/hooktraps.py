@@ -1,55 +1,45 @@
-"""What is known to go wrong with hooks on some targets, and with some devices, whoever made them. Tables and values."""
+"""What is known to go wrong with hooks on some targets, and with some devices, told as findings of `serve`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from sglang_plug.checks.model import Finding, Level
+from sglang_plug.contract import peculiarities
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_ENTRANCES = ("run_scheduler_process", "run_detokenizer_process", "run_data_parallel_controller_process")
-_IDLE_LOOPS = ("get_next_batch_to_run", "recv_requests", "on_idle", "self_check_during_idle", "event_loop_normal", "event_loop_overlap")
+    from sglang_plug.contract.catalogue import Release
+
+_TOLD = {
+    "entrance": ("SP060", "it never fires there", "hook what runs inside"),
+    "model-runner": ("SP061", "init_backend() runs in every process that loads plugins", "let init_backend() tolerate it"),
+    "idle-loop": ("SP062", "it fires hundreds of times a second while the server is idle", "keep the hook to a counter; or hook run_batch"),
+}
 
 
-def target_traps(target: str, kind: str, plugin: str | None) -> Iterator[Finding]:
+def target_traps(release: Release, target: str, kind: str, plugin: str | None) -> Iterator[Finding]:
     """Return what is known to go wrong with a hook on `target`, whoever registers it.
 
     Args:
+        release: the catalogue's page.
         target: dotted or with a colon.
         kind: `before`, `after`, `around` or `replace`.
         plugin: who registers it.
     """
     path = target.replace(":", ".")
-    last = path.rpartition(".")[2]
-    subject = {"kind": "hook", "name": path, "target": path}
-    who = plugin or "a plugin"
-    if path.startswith("sglang.srt.") and last in _ENTRANCES:
+    for note in peculiarities.of(release, path, replaces=kind == "replace"):
+        if note.trap not in _TOLD or (note.trap == "idle-loop" and kind == "replace"):
+            continue
+        code, what, hint = _TOLD[note.trap]
         yield Finding(
-            "SP060",
+            code,
             Level.WARNING,
-            subject,
-            f"{who} hooks {last}, the function that a process is started with: it never fires there",
-            cause="the child finds the original before it loads plugins; and through sgl.Engine pickling fails: not the same object",
-            hint="hook what runs inside: Scheduler.__init__, DetokenizerManager.__init__, DataParallelController.__init__",
-        )
-    if path.startswith("sglang.srt.model_executor.model_runner."):
-        yield Finding(
-            "SP061",
-            Level.WARNING,
-            subject,
-            f"{who} hooks {path}: model_runner is imported, and init_backend() runs, in every process that loads plugins",
-            cause="SGLang calls init_backend() when model_runner is imported; in main that is before the arguments are parsed",
-            hint="let init_backend() tolerate it, or hook TpModelWorker instead",
-        )
-    if path.startswith("sglang.srt.managers.scheduler.Scheduler.") and last in _IDLE_LOOPS and kind != "replace":
-        yield Finding(
-            "SP062",
-            Level.WARNING,
-            subject,
-            f"{who} hooks {last}, which runs 500 to 3,000 times a second while the server is idle",
-            hint="keep the hook to a counter: no print, no file, no lock; or hook run_batch",
+            {"kind": "hook", "name": path, "target": path},
+            f"{plugin or 'a plugin'} hooks {path}: {what}",
+            cause=f"SGLang {release.version} {note.text}",
+            hint=f"{hint}: {note.instead}" if note.instead else hint,
         )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from sglang_plug.checks.model import Level
+from sglang_plug.contract import catalogue
 from sglang_plug.core.entrypoints import Candidate
 from sglang_plug.core.resolution import Resolution, Step
 from sglang_plug.core.selection import Choice
@@ -222,25 +223,21 @@ def test_nodes_are_compared_by_their_fingerprint():
 
 
 @pytest.mark.parametrize(
-    ("target", "code"),
+    ("target", "codes"),
     [
-        ("sglang.srt.managers.scheduler.run_scheduler_process", "SP060"),
-        ("sglang.srt.managers.detokenizer_manager:run_detokenizer_process", "SP060"),
-        ("sglang.srt.model_executor.model_runner.ModelRunner.forward", "SP061"),
-        ("sglang.srt.managers.scheduler.Scheduler.get_next_batch_to_run", "SP062"),
-        ("sglang.srt.managers.scheduler:Scheduler.get_next_batch_to_run", "SP062"),
+        ("sglang.srt.managers.scheduler.run_scheduler_process", ["SP060"]),
+        ("sglang.srt.managers.detokenizer_manager:run_detokenizer_process", ["SP060"]),
+        ("sglang.srt.entrypoints.engine.run_scheduler_process", ["SP060"]),  # the name that the engine imported
+        ("sglang.srt.model_executor.model_runner.ModelRunner.forward", ["SP061"]),
+        ("sglang.srt.managers.scheduler.Scheduler.get_next_batch_to_run", ["SP062"]),
+        ("sglang.srt.managers.scheduler:Scheduler.on_idle", ["SP062"]),
+        ("sglang.srt.managers.scheduler.Scheduler.event_loop_normal", []),  # holds the loop: called once
+        ("sglang.srt.managers.scheduler.Scheduler.run_batch", []),
+        ("sglang.multimodal_gen.runtime.managers.gpu_worker.run_scheduler_process", []),
     ],
 )
-def test_targets_that_are_traps(target, code):
-    assert [finding.code for finding in target_traps(target, "around", "p")] == [code]
-
-
-@pytest.mark.parametrize(
-    "target",
-    ["sglang.srt.managers.scheduler.Scheduler.run_batch", "sglang.multimodal_gen.runtime.managers.gpu_worker.run_scheduler_process"],
-)
-def test_targets_that_are_none(target):
-    assert list(target_traps(target, "around", "p")) == []
+def test_targets_that_are_traps(target, codes):
+    assert [finding.code for finding in target_traps(catalogue.load("0.5.23"), target, "around", "p")] == codes
 
 
 def test_a_device_of_its_own():

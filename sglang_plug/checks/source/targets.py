@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from sglang_plug.checks.model import Level
 from sglang_plug.checks.source.found import found
+from sglang_plug.contract import peculiarities
 from sglang_plug.contract.model import CALLABLE, Kind, Presence
-from sglang_plug.contract.peculiar import why_dead, without_plugins
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -167,12 +167,13 @@ def _makes_context(symbol: Symbol) -> bool:
 
 
 def _never_called(hook: Registration, symbol: Symbol, release: Release) -> Iterator[Finding]:
-    dead = why_dead(release, symbol, hook.type)
-    if dead is not None:
-        code = "SP531" if dead.struct else "SP526"
-        yield _say(hook, code, symbol.name, f"a hook on {symbol.name} is applied and never called", cause=dead.why, hint=dead.instead)
-        return
-    processes = without_plugins(release, symbol)
-    if processes:
-        message = f"a hook on {symbol.name} does not run: its process loads no plugins"
-        yield _say(hook, "SP526", symbol.name, message, cause=f"{processes} loads none in this release", level=Level.WARNING)
+    for note in peculiarities.of(release, symbol.name, replaces=hook.type == "REPLACE"):
+        if note.level == "dead":
+            code = "SP531" if note.trap == "struct" else "SP526"
+            hint = f"hook {note.instead}" if note.instead else None
+            cause = f"SGLang {release.version} {note.text}"
+            yield _say(hook, code, symbol.name, f"a hook on {symbol.name} is applied and never called", cause=cause, hint=hint)
+            return
+        if note.trap == "no-plugins":
+            message = f"a hook on {symbol.name} does not run: its process loads no plugins"
+            yield _say(hook, "SP526", symbol.name, message, cause=f"SGLang {release.version} {note.text}", level=Level.WARNING)

@@ -1,37 +1,13 @@
-"""Names that can be hooked and yet never run the hook, and the process in which a name lives. Facts as data; questions over one release."""
+"""The processes in which a name of SGLang runs. Facts as data; questions over one release."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
-from sglang_plug.contract.model import Kind
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sglang_plug.contract.catalogue import Release
     from sglang_plug.contract.model import Symbol
 
-
-class Dead(NamedTuple):
-    """Why a hook on a name is never called.
-
-    Attributes:
-        why: the reason.
-        instead: what to hook.
-        struct: the owner is a msgspec struct.
-    """
-
-    why: str
-    instead: str
-    struct: bool = False
-
-
-_MANAGERS = "sglang.srt.managers"
-#: functions that a child process starts with: the parent looks them up before plugins load in the child
-_ENTRIES = {
-    f"{_MANAGERS}.scheduler.run_scheduler_process": "hook sglang.srt.managers.scheduler.Scheduler.__init__ or its run_event_loop",
-    f"{_MANAGERS}.detokenizer_manager.run_detokenizer_process": "hook a method of DetokenizerManager",
-    f"{_MANAGERS}.data_parallel_controller.run_data_parallel_controller_process": "hook a method of DataParallelController",
-}
 #: where code runs, by the beginning of its module's name; the longest that fits counts
 _HOMES: dict[str, tuple[str, ...]] = {
     "sglang.srt.managers.detokenizer_manager": ("detokenizer",),
@@ -67,28 +43,6 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "sglang.multimodal_gen.runtime.loader": ("GPU worker (one a GPU)",),
     "sglang.multimodal_gen.runtime.entrypoints": ("main: launch_server", "HTTP child"),
 }
-
-
-def why_dead(release: Release, symbol: Symbol, hook_type: str | None = None) -> Dead | None:
-    """Return why a hook on a name is never called on a release, or None where nothing speaks against it."""
-    written, _, member = symbol.name.replace(":", ".").rpartition(".")
-    owner = holder.origin if (holder := release.find(written)) is not None else written
-    if member in {"__init__", "__post_init__"} and "msgspec.Struct" in release.lookup.linearize(owner):
-        is_arguments = owner == "sglang.srt.server_args.ServerArgs"
-        instead = (
-            "hook sglang.srt.server_args.ServerArgs.resolve_once, or write the platform's apply_server_args_defaults()"
-            if is_arguments
-            else ""
-        )
-        return Dead(f"{owner} is a msgspec struct: it looks up {member} once, when the class is made", instead, struct=True)
-    if symbol.origin in _ENTRIES:
-        return Dead(
-            "the parent looks the function up before the child loads plugins; with Engine() it cannot even be pickled",
-            _ENTRIES[symbol.origin],
-        )
-    if symbol.origin == f"{_MANAGERS}.detokenizer_manager.DetokenizerManager" and symbol.kind is Kind.CLASS and hook_type == "REPLACE":
-        return Dead("a default argument of run_detokenizer_process keeps the original class", "hook its methods")
-    return None
 
 
 def homes(symbol: Symbol) -> tuple[str, ...]:
