@@ -41,12 +41,12 @@ _sglang_plug() {
     'doctor|--runtime') source='words srt diffusion all' ;;
     'doctor|--python') source='live files' ;;
     'doctor|--launch') source='words script module' ;;
+    'doctor|--select') source='live codes' ;;
+    'doctor|--ignore') source='live codes' ;;
     'doctor|--timeout') source=none ;;
     'doctor|--memory') source=none ;;
     'doctor|--jobs'|'doctor|-j') source=none ;;
     'doctor|--isolation') source='words auto fork spawn' ;;
-    'doctor|--select') source='live codes' ;;
-    'doctor|--ignore') source='live codes' ;;
     'doctor|--format'|'doctor|-f') source='words text json sarif junit markdown github html' ;;
     'doctor|--output'|'doctor|-o') source='live files' ;;
     'resolve|--runtime') source='words srt diffusion all' ;;
@@ -69,7 +69,7 @@ _sglang_plug() {
     'serve|--record') source='live files' ;;
     'serve|--ready-timeout') source=none ;;
     'serve|--format') source='words shell json dockerfile systemd kubernetes' ;;
-    'hooks|--format') source='words text json trace' ;;
+    'hooks|--format'|'hooks|-f') source='words text json trace' ;;
     'hooks|--output'|'hooks|-o') source='live files' ;;
     'check|--sglang') source='live releases' ;;
     'check|--runtime') source='words srt diffusion all' ;;
@@ -99,10 +99,10 @@ _sglang_plug() {
     '') flags='--version -V --help -h' first='new-platform new-hook doctor resolve serve hooks check contract list explain completion' kind='' ;;
     'new-platform') flags='--runtime --device-type --hooks --no-hooks --sglang --output --dry-run --force --yes -y --help -h' first='' kind='' ;;
     'new-hook') flags='--target --type --runtime --sglang --into --output --dry-run --force --yes -y --help -h' first='' kind='' ;;
-    'doctor') flags='--runtime --python --launch --timeout --memory --jobs -j --isolation --select --ignore --strict --no-strict --verbose -v --format -f --output -o --help -h' first='' kind='names' ;;
+    'doctor') flags='--runtime --python --launch --select --ignore --strict --no-strict --timeout --memory --jobs -j --isolation --verbose -v --format -f --output -o --help -h' first='' kind='names' ;;
     'resolve') flags='--runtime --python --launch --sglang --platform --plugins --env --hook --verify --strict --format -f --timeout --help -h' first='' kind='' ;;
     'serve') flags='--platform --plugins --runtime --engine --python --no-preflight --allow --expect-fingerprint --record --ready-timeout --print-command --format --help -h' first='' kind='' ;;
-    'hooks') flags='--format --output -o --all --strict --help -h' first='' kind='files' ;;
+    'hooks') flags='--all --strict --format -f --output -o --help -h' first='' kind='files' ;;
     'check') flags='--sglang --runtime --select --ignore --strict --no-strict --baseline --write-baseline --fix --yes -y --format -f --output -o --help -h' first='' kind='files' ;;
     'contract') flags='--help -h' first='show diff targets build releases' kind='' ;;
     'contract show') flags='--method --runtime --format -f --help -h' first='' kind='releases' ;;

@@ -9,9 +9,10 @@ import traceback
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 from sglang_plug import __version__
+from sglang_plug.cli.page import GroupPage
 from sglang_plug.cli.parameters import lighten
 from sglang_plug.errors import SglangPlugError, UsageError
 
@@ -44,7 +45,7 @@ COMMANDS: dict[str, Entry] = {
 }
 
 
-class LazyGroup(TyperGroup):
+class LazyGroup(GroupPage):
     """A group whose commands are imported only when they run, so that `--help` and completion stay fast."""
 
     _listing = False
@@ -82,13 +83,28 @@ class LazyGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
+HELP = """The toolchain for people who extend SGLang from outside its tree.
+
+Scaffold platform and hook plugins, see which one SGLang will use and why, find out what is wrong with them, and serve.
+
+Examples:
+
+\b
+  sglang-plug new-platform my-chip
+  sglang-plug doctor
+  sglang-plug serve --platform my_chip
+
+Exit status: 0 clean, 1 findings or a user's error, 2 wrong usage, 3 a defect of sglang-plug (with a log file), 130 interrupted.
+"""
+
 app = typer.Typer(
     cls=LazyGroup,
+    rich_markup_mode=None,
     name="sglang-plug",
     no_args_is_help=True,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="The toolchain for people who extend SGLang from outside its tree.",
+    help=HELP,
 )
 
 

@@ -11,19 +11,16 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from sglang_plug.cli import options
+from sglang_plug.cli.page import Page
+
 if TYPE_CHECKING:
     from sglang_plug.checks.doctor import Report
     from sglang_plug.checks.source.run import CheckReport
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
-
-
-class Runtime(StrEnum):
-    """Whose rules count."""
-
-    SRT = "srt"
-    DIFFUSION = "diffusion"
-    ALL = "all"
+AGAINST = "Against what"
+CHANGES = "Changes"
 
 
 class Format(StrEnum):
@@ -37,59 +34,44 @@ class Format(StrEnum):
     GITHUB = "github"
 
 
-@app.command()
+PathArgument = Annotated[Path, typer.Argument(help="The plugin's folder, an unpacked wheel, or one file.", metavar="PATH")]
+Releases = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sglang",
+        help="`0.5.21`, `>=0.5.17`, `all`, `newest`; repeatable. [default: what the plugin requires, else what is installed]",
+        metavar="SPEC",
+        rich_help_panel=AGAINST,
+        show_default=False,
+    ),
+]
+RuntimeOption = Annotated[options.Runtime, typer.Option("--runtime", help=options.RUNTIME_HELP, rich_help_panel=AGAINST)]
+Baseline = Annotated[
+    Path | None, typer.Option(help="Leave out what this file holds.", metavar="FILE", rich_help_panel=options.RULES, show_default=False)
+]
+WriteBaseline = Annotated[
+    Path | None,
+    typer.Option(help="Write today's findings there and end.", metavar="FILE", rich_help_panel=options.RULES, show_default=False),
+]
+Fix = Annotated[bool, typer.Option("--fix", help="Put right what is safe: shows a diff, asks, then writes.", rich_help_panel=CHANGES)]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="With --fix: do not ask.", rich_help_panel=CHANGES)]
+
+
+@app.command(cls=Page)
 def check(
-    path: Annotated[Path, typer.Argument(help="The plugin's folder, an unpacked wheel, or one file.", metavar="[PATH]")] = Path(),
+    path: PathArgument = Path(),
     *,
-    sglang: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="`0.5.21`, `>=0.5.17`, `all`, `newest`; repeatable. [default: what the plugin requires, else what is installed]",
-            metavar="SPEC",
-            rich_help_panel="Releases",
-            show_default=False,
-        ),
-    ] = None,
-    runtime: Annotated[
-        Runtime, typer.Option(help="LLM serving, image and video generation, or both.", rich_help_panel="Releases")
-    ] = Runtime.ALL,
-    select: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Only these rules: codes, their beginnings (SP5) or names.", metavar="CODES", rich_help_panel="Rules", show_default=False
-        ),
-    ] = None,
-    ignore: Annotated[
-        list[str] | None, typer.Option(help="Not these rules.", metavar="CODES", rich_help_panel="Rules", show_default=False)
-    ] = None,
-    strict: Annotated[
-        bool | None, typer.Option("--strict/--no-strict", help="Warnings fail too.", rich_help_panel="Rules", show_default=False)
-    ] = None,
-    baseline: Annotated[
-        Path | None, typer.Option(help="Leave out what this file holds.", metavar="FILE", rich_help_panel="Rules", show_default=False)
-    ] = None,
-    write_baseline: Annotated[
-        Path | None,
-        typer.Option(help="Write today's findings there and end.", metavar="FILE", rich_help_panel="Rules", show_default=False),
-    ] = None,
-    fix: Annotated[
-        bool, typer.Option("--fix", help="Put right what is safe: shows a diff, asks, then writes.", rich_help_panel="Changes")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="With --fix: do not ask.", rich_help_panel="Changes")] = False,
-    output_format: Annotated[
-        Format, typer.Option("--format", "-f", help="How the answer is written.", rich_help_panel="Answer")
-    ] = Format.TEXT,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Write the answer to a file instead of stdout.",
-            metavar="FILE",
-            rich_help_panel="Answer",
-            show_default=False,
-        ),
-    ] = None,
+    sglang: Releases = None,
+    runtime: RuntimeOption = options.Runtime.ALL,
+    select: options.Select = None,
+    ignore: options.Ignore = None,
+    strict: options.Strict = None,
+    baseline: Baseline = None,
+    write_baseline: WriteBaseline = None,
+    fix: Fix = False,
+    yes: Yes = False,
+    output_format: Annotated[Format, options.FORMAT] = Format.TEXT,
+    output: options.Output = None,
 ) -> None:
     """Lint a plugin's source against SGLang releases, without installing any.
 
@@ -116,12 +98,11 @@ def check(
     atexit.register(gc.freeze)  # the process ends: nothing is gained by walking a plugin's syntax trees once more
     project = read_project(path)
     table = project.declared
-    options = table.tool
-    specifiers = sglang or _words(options.get("sglang"))
+    defaults = table.tool
+    specifiers = sglang or _words(defaults.get("sglang"))
     releases, why = (asked_releases(specifiers), "asked for") if specifiers else own_releases(table)
-    runtimes = ("srt", "diffusion") if runtime is Runtime.ALL else (runtime.value,)
-    wanted, unwanted = codes(select or _words(options.get("select"))), codes(ignore or _words(options.get("ignore")))
-    report = kept(examine(path, releases, runtimes=runtimes, project=project), wanted, unwanted)
+    wanted, unwanted = codes(select or _words(defaults.get("select"))), codes(ignore or _words(defaults.get("ignore")))
+    report = kept(examine(path, releases, runtimes=runtime.names, project=project), wanted, unwanted)
     if write_baseline is not None:
         from sglang_plug.report.findings import save
 
@@ -135,7 +116,7 @@ def check(
     _answer(report, output_format, output)
     if fix:
         _fix(path, report, yes=yes)
-    fails = bool(options.get("strict")) if strict is None else strict
+    fails = bool(defaults.get("strict")) if strict is None else strict
     if report.failed(strict=fails):
         raise typer.Exit(1)
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
+from sglang_plug.cli.page import Page
 from sglang_plug.report.completion import Command, Option, render
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -52,8 +53,10 @@ ARGUMENT_KINDS = {
 }
 
 
-@app.command()
-def completion(shell: Annotated[Shell, typer.Argument(help="The shell to write for.")]) -> None:
+@app.command(cls=Page)
+def completion(
+    shell: Annotated[Shell, typer.Argument(help="The shell to write for.", metavar="SHELL")],
+) -> None:
     """Print the completion script of a shell.
 
     The script completes commands, options and live values: the names of installed plugins (from metadata alone), rule

@@ -4,55 +4,82 @@ from __future__ import annotations
 
 import difflib
 import sys
-from enum import StrEnum
-from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from sglang_plug.cli import options
+from sglang_plug.cli.options import TextOrJson
+from sglang_plug.cli.page import GroupPage, Page
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sglang_plug.report.findings_text import Line
 
+HELP = """Show what each SGLang release expects of a plugin, and what can be hooked.
+
+Examples:
+
+\b
+  sglang-plug contract show --method get_device
+  sglang-plug contract diff 0.5.21 0.5.22
+  sglang-plug contract targets run_batch
+
+Exit status: 0 shown, 1 no such release, member or target, 2 wrong usage.
+"""
+
 app = typer.Typer(
+    cls=GroupPage,
     rich_markup_mode=None,
     add_completion=False,
     no_args_is_help=True,
-    help="Show what each SGLang release expects of a plugin, and what can be hooked.",
+    help=HELP,
 )
 
 
-class Runtime(StrEnum):
-    """Whose contract."""
+WHAT = "What"
+RuntimeOption = Annotated[options.Runtime, typer.Option("--runtime", help=options.RUNTIME_HELP, rich_help_panel=WHAT)]
+Method = Annotated[
+    str | None, typer.Option(help="One member's history over all releases.", metavar="NAME", rich_help_panel=WHAT, show_default=False)
+]
+Release = Annotated[str | None, typer.Argument(help="A release. [default: the newest known]", metavar="VERSION", show_default=False)]
+Platform = Annotated[bool, typer.Option("--platform", help="The platform contract (the default).", rich_help_panel=WHAT)]
+Targets = Annotated[
+    str | None, typer.Option(help="What can be hooked, by a pattern.", metavar="PATTERN", rich_help_panel=WHAT, show_default=False)
+]
+Pattern = Annotated[str, typer.Argument(help="A dotted name, `*` for any part; a bare word is looked for everywhere.", metavar="PATTERN")]
+OfRelease = Annotated[
+    str | None,
+    typer.Option("--sglang", help="A release. [default: the newest known]", metavar="VERSION", rich_help_panel=WHAT, show_default=False),
+]
+Limit = Annotated[int, typer.Option(help="Show no more than so many.", min=1, metavar="N", rich_help_panel=options.ANSWER)]
+Sources = Annotated[list[str], typer.Argument(help="Versions (downloaded with pip), wheels, or folders.", metavar="VERSION|WHEEL|PATH")]
+Called = Annotated[
+    str | None,
+    typer.Option("--release", help="What to call a source that does not say.", metavar="VERSION", rich_help_panel=WHAT, show_default=False),
+]
+CatalogueFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="One file for all sources. [default: one each, in the user's cache]",
+        metavar="FILE",
+        rich_help_panel=options.ANSWER,
+        show_default=False,
+    ),
+]
 
-    SRT = "srt"
-    DIFFUSION = "diffusion"
-    ALL = "all"
 
-
-class Format(StrEnum):
-    """How the answer is written."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-_RuntimeOption = Annotated[Runtime, typer.Option(help="LLM serving, image and video generation, or both.", rich_help_panel="What")]
-_FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How the answer is written.", rich_help_panel="Answer")]
-
-
-@app.command()
+@app.command(cls=Page)
 def show(
-    version: Annotated[
-        str | None, typer.Argument(help="A release. [default: the newest known]", metavar="[VERSION]", show_default=False)
-    ] = None,
+    version: Release = None,
     *,
-    method: Annotated[
-        str | None, typer.Option(help="One member's history over all releases.", metavar="NAME", rich_help_panel="What", show_default=False)
-    ] = None,
-    runtime: _RuntimeOption = Runtime.ALL,
-    output_format: _FormatOption = Format.TEXT,
+    method: Method = None,
+    runtime: RuntimeOption = options.Runtime.ALL,
+    output_format: options.TextOrJsonOption = TextOrJson.TEXT,
 ) -> None:
     """Show what a release expects of a platform class.
 
@@ -72,7 +99,7 @@ def show(
     from sglang_plug.report import contract as words
     from sglang_plug.report import findings_text
 
-    runtimes = ("srt", "diffusion") if runtime is Runtime.ALL else (runtime.value,)
+    runtimes = runtime.names
     if method is not None:
         versions = (_known(version),) if version else catalogue.releases()
         found = [contract for name in runtimes for release in versions if (contract := catalogue.load(release).platform_contract(name))]
@@ -95,17 +122,15 @@ def show(
     _answer(output_format, lines, text)
 
 
-@app.command()
+@app.command(cls=Page)
 def diff(
-    old: Annotated[str, typer.Argument(help="The older release.")],
-    new: Annotated[str, typer.Argument(help="The newer release.")],
+    old: Annotated[str, typer.Argument(help="The older release.", metavar="OLD")],
+    new: Annotated[str, typer.Argument(help="The newer release.", metavar="NEW")],
     *,
-    platform: Annotated[bool, typer.Option("--platform", help="The platform contract (the default).", rich_help_panel="What")] = False,
-    targets: Annotated[
-        str | None, typer.Option(help="What can be hooked, by a pattern.", metavar="PATTERN", rich_help_panel="What", show_default=False)
-    ] = None,
-    runtime: _RuntimeOption = Runtime.ALL,
-    output_format: _FormatOption = Format.TEXT,
+    platform: Platform = False,
+    targets: Targets = None,
+    runtime: RuntimeOption = options.Runtime.ALL,
+    output_format: options.TextOrJsonOption = TextOrJson.TEXT,
 ) -> None:
     """Show what changed between two releases, and what to do.
 
@@ -124,7 +149,7 @@ def diff(
     from sglang_plug.report import contract as words
 
     before, after = catalogue.load(_known(old)), catalogue.load(_known(new))
-    runtimes = ("srt", "diffusion") if runtime is Runtime.ALL else (runtime.value,)
+    runtimes = runtime.names
     groups = {f"{name} platform": compare_platforms(before, after, name) for name in runtimes} if platform or targets is None else {}
     if targets is not None:
         groups[targets] = compare_names(before, after, targets)
@@ -132,16 +157,13 @@ def diff(
     _answer(output_format, lines, words.dumps(old=before.version, new=after.version, changes=groups))
 
 
-@app.command()
+@app.command(cls=Page)
 def targets(
-    pattern: Annotated[str, typer.Argument(help="A dotted name, `*` for any part; a bare word is looked for everywhere.")],
+    pattern: Pattern,
     *,
-    sglang: Annotated[
-        str | None,
-        typer.Option(help="A release. [default: the newest known]", metavar="VERSION", rich_help_panel="What", show_default=False),
-    ] = None,
-    limit: Annotated[int, typer.Option(help="Show no more than so many.", min=1, rich_help_panel="Answer")] = 200,
-    output_format: _FormatOption = Format.TEXT,
+    sglang: OfRelease = None,
+    limit: Limit = 200,
+    output_format: options.TextOrJsonOption = TextOrJson.TEXT,
 ) -> None:
     """Show what can be hooked, and in which processes it runs.
 
@@ -171,30 +193,16 @@ def targets(
         raise CatalogueError("nothing that can be hooked matches", subject=pattern, cause=f"in SGLang {release.version}", hint=hint)
     total = count(release, pattern) if len(found) >= limit else len(found)
     _answer(output_format, words.target_lines(release.version, found, total), words.dumps(release=release.version, targets=found))
-    if total > len(found) and output_format is Format.JSON:
+    if total > len(found) and output_format is TextOrJson.JSON:
         typer.echo(f"note: {len(found)} of {total} targets; more with --limit {total}", err=True)
 
 
-@app.command()
+@app.command(cls=Page)
 def build(
-    sources: Annotated[
-        list[str], typer.Argument(help="Versions (downloaded with pip), wheels, or folders.", metavar="VERSION|WHEEL|PATH…")
-    ],
+    sources: Sources,
     *,
-    release: Annotated[
-        str | None,
-        typer.Option(help="What to call a source that does not say.", metavar="VERSION", rich_help_panel="What", show_default=False),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="One file for all sources. [default: one each, in the user's cache]",
-            rich_help_panel="Answer",
-            show_default=False,
-        ),
-    ] = None,
+    release: Called = None,
+    output: CatalogueFile = None,
 ) -> None:
     """Add releases to the catalogue, from their source.
 
@@ -226,8 +234,8 @@ def build(
     catalogue.forget()
 
 
-@app.command()
-def releases(*, output_format: _FormatOption = Format.TEXT) -> None:
+@app.command(cls=Page)
+def releases(*, output_format: options.TextOrJsonOption = TextOrJson.TEXT) -> None:
     """List the releases that the catalogue knows, oldest first.
 
     Examples:
@@ -259,10 +267,10 @@ def _known(version: str) -> str:
     return release
 
 
-def _answer(kind: Format, lines: Iterable[Line], text: str) -> None:
+def _answer(kind: TextOrJson, lines: Iterable[Line], text: str) -> None:
     from sglang_plug.report import findings_text
 
-    if kind is Format.JSON:
+    if kind is TextOrJson.JSON:
         sys.stdout.write(text)
     else:
         findings_text.write(lines)

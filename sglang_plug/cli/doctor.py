@@ -8,18 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sglang_plug.cli import options
+from sglang_plug.cli.page import Page
+
 if TYPE_CHECKING:
     from sglang_plug.checks.doctor import Report
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
-
-
-class Runtime(StrEnum):
-    """Whose plugins are examined."""
-
-    SRT = "srt"
-    DIFFUSION = "diffusion"
-    ALL = "all"
 
 
 class Format(StrEnum):
@@ -34,13 +29,6 @@ class Format(StrEnum):
     HTML = "html"
 
 
-class Launch(StrEnum):
-    """How SGLang is started: it decides what stands first on sys.path."""
-
-    SCRIPT = "script"
-    MODULE = "module"
-
-
 class Isolation(StrEnum):
     """In what kind of process each plugin is tried."""
 
@@ -49,93 +37,80 @@ class Isolation(StrEnum):
     SPAWN = "spawn"
 
 
-@app.command()
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Entry points or distributions; those named are examined even where SGLang leaves them alone.",
+        metavar="NAME",
+        show_default=False,
+    ),
+]
+RuntimeOption = Annotated[
+    options.Runtime | None,
+    typer.Option("--runtime", help=f"{options.RUNTIME_HELP} [default: all]", rich_help_panel=options.WHERE, show_default=False),
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option(
+        help="How long one plugin may take. [default: 20; 90 on real SGLang]",
+        min=0.1,
+        metavar="SECONDS",
+        rich_help_panel=options.LIMITS,
+        show_default=False,
+    ),
+]
+Memory = Annotated[
+    int | None,
+    typer.Option(
+        help="What one plugin may allocate; 0 for no limit. [default: 4096]",
+        min=0,
+        metavar="MIB",
+        rich_help_panel=options.LIMITS,
+        show_default=False,
+    ),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        "-j",
+        help="Plugins examined at a time. [default: one a core]",
+        min=1,
+        metavar="N",
+        rich_help_panel=options.LIMITS,
+        show_default=False,
+    ),
+]
+IsolationOption = Annotated[
+    Isolation | None,
+    typer.Option(
+        "--isolation",
+        help="Try plugins in forks of one process that imported SGLang, or in interpreters of their own that import it again "
+        "(slow). auto: forks where they are safe. [default: auto]",
+        rich_help_panel=options.LIMITS,
+        show_default=False,
+    ),
+]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show tracebacks.", rich_help_panel=options.ANSWER)]
+
+
+@app.command(cls=Page)
 def doctor(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Entry points or distributions; those named are examined even where SGLang leaves them alone.",
-            metavar="NAME…",
-            show_default=False,
-        ),
-    ] = None,
+    names: Names = None,
     *,
-    runtime: Annotated[
-        Runtime | None,
-        typer.Option(help="LLM serving, image and video generation, or both. [default: all]", rich_help_panel="Where", show_default=False),
-    ] = None,
-    python: Annotated[
-        str | None,
-        typer.Option(
-            help="Examine this interpreter or virtual environment; sglang-plug need not be installed there.",
-            metavar="PATH",
-            rich_help_panel="Where",
-        ),
-    ] = None,
-    launch: Annotated[
-        Launch,
-        typer.Option(
-            help="script: the `sglang` command; module: `python -m`, which puts the working directory first.", rich_help_panel="Where"
-        ),
-    ] = Launch.SCRIPT,
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            help="Seconds that one plugin may take. [default: 20; 90 on real SGLang]", min=0.1, rich_help_panel="Limits", show_default=False
-        ),
-    ] = None,
-    memory: Annotated[
-        int | None,
-        typer.Option(
-            help="MiB that one plugin may allocate; 0 for no limit. [default: 4096]",
-            min=0,
-            metavar="MIB",
-            rich_help_panel="Limits",
-            show_default=False,
-        ),
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs", "-j", help="Plugins examined at a time. [default: one a core]", min=1, rich_help_panel="Limits", show_default=False
-        ),
-    ] = None,
-    isolation: Annotated[
-        Isolation | None,
-        typer.Option(
-            help="Try plugins in forks of one process that imported SGLang, or in interpreters of their own that import it again "
-            "(slow). auto: forks where they are safe. [default: auto]",
-            rich_help_panel="Limits",
-            show_default=False,
-        ),
-    ] = None,
-    select: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Only these rules: codes, their beginnings (SP5) or names.", metavar="CODES", rich_help_panel="Rules", show_default=False
-        ),
-    ] = None,
-    ignore: Annotated[
-        list[str] | None, typer.Option(help="Not these rules.", metavar="CODES", rich_help_panel="Rules", show_default=False)
-    ] = None,
-    strict: Annotated[
-        bool | None, typer.Option("--strict/--no-strict", help="Warnings fail too.", rich_help_panel="Rules", show_default=False)
-    ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show tracebacks.", rich_help_panel="Answer")] = False,
-    output_format: Annotated[
-        Format, typer.Option("--format", "-f", help="How the answer is written.", rich_help_panel="Answer")
-    ] = Format.TEXT,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Write the answer to a file instead of stdout.",
-            metavar="FILE",
-            rich_help_panel="Answer",
-            show_default=False,
-        ),
-    ] = None,
+    runtime: RuntimeOption = None,
+    python: options.Python = None,
+    launch: options.LaunchOption = options.Launch.SCRIPT,
+    select: options.Select = None,
+    ignore: options.Ignore = None,
+    strict: options.Strict = None,
+    timeout: Timeout = None,
+    memory: Memory = None,
+    jobs: Jobs = None,
+    isolation: IsolationOption = None,
+    verbose: Verbose = False,
+    output_format: Annotated[Format, options.FORMAT] = Format.TEXT,
+    output: options.Output = None,
 ) -> None:
     """Find what is wrong with the installed plugins, and why.
 
@@ -157,7 +132,7 @@ def doctor(
     from sglang_plug.probe.environment import Environment
 
     environment = Environment.here(python, launch=launch.value)
-    options = configured(
+    chosen = configured(
         Path(environment.cwd),
         runtime=runtime.value if runtime else None,
         timeout=timeout,
@@ -168,18 +143,18 @@ def doctor(
         ignore=ignore,
         strict=strict,
     )
-    codes((*options.select, *options.ignore))  # a slip is told before the work
+    codes((*chosen.select, *chosen.ignore))  # a slip is told before the work
     report = examine(
         environment,
         tuple(names or ()),
-        runtimes=options.runtimes,
-        limits=options.limits,
+        runtimes=chosen.runtimes,
+        limits=chosen.limits,
         explicit_python=python is not None,
         progress=_progress,
     )
-    report = kept(report, options.select, options.ignore)
+    report = kept(report, chosen.select, chosen.ignore)
     _write(report, output_format, output, verbose=verbose)
-    if report.failed(strict=options.strict):
+    if report.failed(strict=chosen.strict):
         raise typer.Exit(1)
 
 

@@ -6,13 +6,16 @@ from typing import Annotated
 
 import typer
 
+from sglang_plug.cli.page import Page
+
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
-@app.command()
+@app.command(cls=Page)
 def explain(
     code: Annotated[
-        str | None, typer.Argument(help="A rule's code or name, such as SP301 or does-not-load; without one, all rules are listed.")
+        str | None,
+        typer.Argument(help="A rule's code or name, such as SP301 or does-not-load; without one, all rules are listed.", metavar="CODE"),
     ] = None,
 ) -> None:
     """Print the page of a rule: what it says, why it hurts, an example, and how to repair it.

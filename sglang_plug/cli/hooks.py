@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
-from pathlib import Path  # noqa: TC003 - typer evaluates the annotations
+from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from sglang_plug.cli import options
+from sglang_plug.cli.page import Page
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -20,17 +23,30 @@ class Format(StrEnum):
     TRACE = "trace"
 
 
-@app.command()
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="What `serve --record DIR` wrote; the engine may still run.")]
+Everything = Annotated[
+    bool, typer.Option("--all", help="Show hooks in the processes that never call them, too.", rich_help_panel=options.ANSWER)
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit 1 as well when a hook never fired.", rich_help_panel=options.ANSWER)]
+FormatOption = Annotated[
+    Format,
+    typer.Option(
+        "--format",
+        "-f",
+        help="text: a table; trace: Chrome trace JSON, for chrome://tracing or Perfetto.",
+        rich_help_panel=options.ANSWER,
+    ),
+]
+
+
+@app.command(cls=Page)
 def hooks(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `serve --record DIR` wrote; the engine may still run.")],
+    folder: Folder,
     *,
-    output_format: Annotated[
-        Format,
-        typer.Option("--format", help="text: a table; trace: Chrome trace JSON, for chrome://tracing or Perfetto."),
-    ] = Format.TEXT,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write here instead of to stdout (json, trace).")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Show hooks in the processes that never call them, too.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 as well when a hook never fired.")] = False,
+    everything: Everything = False,
+    strict: Strict = False,
+    output_format: FormatOption = Format.TEXT,
+    output: options.Output = None,
 ) -> None:
     """Show which hooks were registered, applied and fired, in which process, how often and at what cost.
 

@@ -2,42 +2,20 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
-
 import typer
+
+from sglang_plug.cli import options
+from sglang_plug.cli.page import Page
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
-class Runtime(StrEnum):
-    """Whose entry points are listed."""
-
-    SRT = "srt"
-    DIFFUSION = "diffusion"
-    ALL = "all"
-
-
-class Format(StrEnum):
-    """How the list is written."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-@app.command("list")
+@app.command("list", cls=Page)
 def list_(
     *,
-    runtime: Annotated[Runtime, typer.Option(help="Whose entry points.", rich_help_panel="Where")] = Runtime.ALL,
-    python: Annotated[
-        str | None,
-        typer.Option(
-            help="Look into this interpreter or virtual environment.", metavar="PATH", rich_help_panel="Where", show_default=False
-        ),
-    ] = None,
-    output_format: Annotated[
-        Format, typer.Option("--format", "-f", help="How the list is written.", rich_help_panel="Answer")
-    ] = Format.TEXT,
+    runtime: options.RuntimeOption = options.Runtime.ALL,
+    python: options.Python = None,
+    output_format: options.TextOrJsonOption = options.TextOrJson.TEXT,
 ) -> None:
     """List the plugins that are installed here, in the order in which SGLang enumerates them.
 
@@ -58,10 +36,10 @@ def list_(
 
     with take(Environment.here(python)) as probe:
         facts = probe.require(FIRST)
-    rows = inventory.rows(facts, None if runtime is Runtime.ALL else runtime.value)
+    rows = inventory.rows(facts, None if runtime is options.Runtime.ALL else runtime.value)
     for line in inventory.troubles(facts):
         typer.echo(line, err=True)
-    if output_format is Format.JSON:
+    if output_format is options.TextOrJson.JSON:
         typer.echo(inventory.dumps(facts, rows))
     else:
         inventory.write(facts, rows)

@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sglang_plug.cli.page import Page
+from sglang_plug.cli.writing import PANEL as PANEL_WRITING
 from sglang_plug.cli.writing import DryRun, Force, Output, Release, Yes, deliver, show_difference
 
 if TYPE_CHECKING:
     from sglang_plug.scaffold.hook import Addition, HookAnswers
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+PANEL = "The hook"
 
 
 class Type(StrEnum):
@@ -39,16 +44,25 @@ HookName = Annotated[
         help="The package's name; with --into the module's. [default with --into: from the target]", metavar="NAME", show_default=False
     ),
 ]
-Target = Annotated[str | None, typer.Option(help="What to hook: package.module.Class.method.", metavar="DOTTED", show_default=False)]
-Kind = Annotated[Type, typer.Option("--type", help="How the hook meets its target.")]
-RuntimeOption = Annotated[Runtime | None, typer.Option(help="Whose registry takes it. [default: the target's]", show_default=False)]
+Target = Annotated[
+    str | None, typer.Option(help="What to hook: package.module.Class.method.", metavar="DOTTED", rich_help_panel=PANEL, show_default=False)
+]
+Kind = Annotated[Type, typer.Option("--type", help="How the hook meets its target.", rich_help_panel=PANEL)]
+RuntimeOption = Annotated[
+    Runtime | None, typer.Option(help="Whose registry takes it. [default: the target's]", rich_help_panel=PANEL, show_default=False)
+]
 Into = Annotated[
     Path | None,
-    typer.Option(help="A project to add the hook to; of its files, only pyproject.toml gains lines.", metavar="DIR", show_default=False),
+    typer.Option(
+        help="A project to add the hook to; of its files, only pyproject.toml gains lines.",
+        metavar="DIR",
+        rich_help_panel=PANEL_WRITING,
+        show_default=False,
+    ),
 ]
 
 
-@app.command()
+@app.command(cls=Page)
 def new_hook(
     name: HookName = None,
     *,

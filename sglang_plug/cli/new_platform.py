@@ -9,9 +9,13 @@ from typing import Annotated
 
 import typer
 
+from sglang_plug.cli.page import Page
 from sglang_plug.cli.writing import DryRun, Force, Output, Release, Yes, deliver
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+PANEL = "The package"
 
 
 class Runtime(StrEnum):
@@ -25,16 +29,22 @@ class Runtime(StrEnum):
 PackageName = Annotated[str | None, typer.Argument(help="The package's name, such as my-chip.", metavar="NAME", show_default=False)]
 RuntimeOption = Annotated[
     Runtime | None,
-    typer.Option(help="LLM serving (srt), image and video generation (diffusion), or both. [default: srt]", show_default=False),
+    typer.Option(
+        help="LLM serving (srt), image and video generation (diffusion), or both. [default: srt]", rich_help_panel=PANEL, show_default=False
+    ),
 ]
 DeviceType = Annotated[
     str | None,
-    typer.Option(help="The torch device type; cpu serves at once. [default: cpu]", metavar="TYPE", show_default=False),
+    typer.Option(
+        help="The torch device type; cpu serves at once. [default: cpu]", metavar="TYPE", rich_help_panel=PANEL, show_default=False
+    ),
 ]
-Hooks = Annotated[bool | None, typer.Option("--hooks/--no-hooks", help="Add a hook plugin. [default: hooks]", show_default=False)]
+Hooks = Annotated[
+    bool | None, typer.Option("--hooks/--no-hooks", help="Add a hook plugin. [default: hooks]", rich_help_panel=PANEL, show_default=False)
+]
 
 
-@app.command()
+@app.command(cls=Page)
 def new_platform(
     name: PackageName = None,
     *,

@@ -7,19 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sglang_plug.cli import options
+from sglang_plug.cli.page import Page
+
 if TYPE_CHECKING:
     from sglang_plug.probe.decision import Survey
     from sglang_plug.probe.environment import Environment
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
-
-
-class Runtime(StrEnum):
-    """Which runtime's chain is walked."""
-
-    SRT = "srt"
-    DIFFUSION = "diffusion"
-    ALL = "all"
 
 
 class Format(StrEnum):
@@ -31,82 +26,72 @@ class Format(StrEnum):
     SVG = "svg"
 
 
-class Launch(StrEnum):
-    """How SGLang is started: it decides what stands first on sys.path."""
+Release = Annotated[
+    str | None,
+    typer.Option(
+        "--sglang",
+        help="Decide by the rules of this release (0.5.11 and later). [default: the installed one's]",
+        metavar="RELEASE",
+        rich_help_panel=options.WHAT_IF,
+        show_default=False,
+    ),
+]
+Platform = Annotated[
+    str | None,
+    typer.Option(
+        help="As if the platform selector named this (of each runtime that has such a platform).",
+        metavar="NAME",
+        rich_help_panel=options.WHAT_IF,
+        show_default=False,
+    ),
+]
+Plugins = Annotated[
+    str | None, typer.Option(help="As if SGLANG_PLUGINS were this.", metavar="A,B", rich_help_panel=options.WHAT_IF, show_default=False)
+]
+Variables = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--env",
+        help="As if this variable were set; NAME alone removes it. Repeatable.",
+        metavar="KEY=VALUE",
+        rich_help_panel=options.WHAT_IF,
+        show_default=False,
+    ),
+]
+Hook = Annotated[
+    str | None,
+    typer.Option(
+        help="Answer another question: in which processes does a hook on this target fire?",
+        metavar="TARGET",
+        rich_help_panel=options.ANSWER,
+        show_default=False,
+    ),
+]
+Verify = Annotated[
+    bool, typer.Option("--verify", help="Run the real host in a child too; a difference is an error.", rich_help_panel=options.ANSWER)
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit 1 when a platform plugin failed on the way.", rich_help_panel=options.ANSWER)]
+Timeout = Annotated[
+    float,
+    typer.Option(help="How long one callback may take.", min=0.1, metavar="SECONDS", rich_help_panel=options.LIMITS),
+]
 
-    SCRIPT = "script"
-    MODULE = "module"
 
-
-@app.command()
+@app.command(cls=Page)
 def resolve(
     *,
-    runtime: Annotated[
-        Runtime, typer.Option(help="LLM serving, image and video generation, or both.", rich_help_panel="Where")
-    ] = Runtime.ALL,
-    python: Annotated[
-        str | None,
-        typer.Option(
-            help="Look into this interpreter or virtual environment; sglang-plug need not be installed there.",
-            metavar="PATH",
-            rich_help_panel="Where",
-        ),
-    ] = None,
-    launch: Annotated[
-        Launch,
-        typer.Option(
-            help="script: the `sglang` command; module: `python -m`, which puts the working directory first.", rich_help_panel="Where"
-        ),
-    ] = Launch.SCRIPT,
-    sglang: Annotated[
-        str | None,
-        typer.Option(
-            help="Decide by the rules of this release (0.5.11 and later). [default: the installed one's]",
-            metavar="RELEASE",
-            rich_help_panel="What if",
-            show_default=False,
-        ),
-    ] = None,
-    platform: Annotated[
-        str | None,
-        typer.Option(
-            help="As if the platform selector named this (of each runtime that has such a platform).",
-            metavar="NAME",
-            rich_help_panel="What if",
-            show_default=False,
-        ),
-    ] = None,
-    plugins: Annotated[
-        str | None, typer.Option(help="As if SGLANG_PLUGINS were this.", metavar="A,B", rich_help_panel="What if", show_default=False)
-    ] = None,
-    env: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="As if this variable were set; NAME alone removes it. Repeatable.",
-            metavar="KEY=VALUE",
-            rich_help_panel="What if",
-            show_default=False,
-        ),
-    ] = None,
-    hook: Annotated[
-        str | None,
-        typer.Option(
-            help="Answer another question: in which processes does a hook on this target fire?",
-            metavar="TARGET",
-            rich_help_panel="Answer",
-            show_default=False,
-        ),
-    ] = None,
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Run the real host in a child too; a difference is an error.", rich_help_panel="Answer")
-    ] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit 1 when a platform plugin failed on the way.", rich_help_panel="Answer")
-    ] = False,
-    output_format: Annotated[
-        Format, typer.Option("--format", "-f", help="How the answer is written.", rich_help_panel="Answer")
-    ] = Format.TEXT,
-    timeout: Annotated[float, typer.Option(help="Seconds that one callback may take.", min=0.1, rich_help_panel="Limits")] = 20.0,
+    runtime: options.RuntimeOption = options.Runtime.ALL,
+    python: options.Python = None,
+    launch: options.LaunchOption = options.Launch.SCRIPT,
+    sglang: Release = None,
+    platform: Platform = None,
+    plugins: Plugins = None,
+    env: Variables = None,
+    hook: Hook = None,
+    verify: Verify = False,
+    strict: Strict = False,
+    output_format: Annotated[Format, options.FORMAT] = Format.TEXT,
+    timeout: Timeout = 20.0,
 ) -> None:
     """Show which platform SGLang will use here, each rule that was tried, and why.
 
@@ -126,7 +111,7 @@ def resolve(
     from sglang_plug.probe.inquiry import Limits
     from sglang_plug.report.escape import visible
 
-    runtimes = ("srt", "diffusion") if runtime is Runtime.ALL else (runtime.value,)
+    runtimes = runtime.names
     environment = Environment.here(python, launch=launch.value)
     if hook is not None:
         _answer_hook(hook, environment, sglang, output_format)

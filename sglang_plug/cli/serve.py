@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from pathlib import Path  # noqa: TC003 - typer evaluates the annotations
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from sglang_plug.cli.page import Page
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -44,50 +46,61 @@ class Format(StrEnum):
     KUBERNETES = "kubernetes"
 
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+Platform = Annotated[str | None, typer.Option(help="Serve on this platform plugin, or refuse.", metavar="NAME", rich_help_panel="Plugins")]
+Plugins = Annotated[str | None, typer.Option(help="Load only these plugins (SGLANG_PLUGINS).", metavar="A,B", rich_help_panel="Plugins")]
+RuntimeOption = Annotated[Runtime, typer.Option("--runtime", help="auto: told by the model.", rich_help_panel="Engine")]
+EngineOption = Annotated[
+    Engine, typer.Option("--engine", help="auto: SGLang where it is installed, else the stand-in.", rich_help_panel="Engine")
+]
+Python = Annotated[
+    str | None, typer.Option(help="The interpreter, or the virtual environment, of the engine.", metavar="PATH", rich_help_panel="Engine")
+]
+NoPreflight = Annotated[bool, typer.Option("--no-preflight", help="Start without any check.", rich_help_panel="Preflight")]
+Allow = Annotated[
+    list[str] | None, typer.Option(help="Start in spite of this finding. Repeatable.", metavar="CODE", rich_help_panel="Preflight")
+]
+Fingerprint = Annotated[
+    str | None,
+    typer.Option(
+        "--expect-fingerprint",
+        help="Refuse when SGLang, plugins or variables differ from the node that printed this.",
+        metavar="HASH",
+        rich_help_panel="Preflight",
+    ),
+]
+Record = Annotated[
+    Path | None, typer.Option(help="Write down which hooks fire, for the `hooks` command.", metavar="DIR", rich_help_panel="Launch")
+]
+ReadyTimeout = Annotated[
+    float | None,
+    typer.Option(help="Give up when no request is answered after so many seconds.", metavar="SECONDS", rich_help_panel="Launch"),
+]
+PrintCommand = Annotated[
+    bool, typer.Option("--print-command", help="Print variables and arguments; start nothing.", rich_help_panel="Deployment")
+]
+FormatOption = Annotated[Format, typer.Option("--format", help="How --print-command writes them.", rich_help_panel="Deployment")]
+
+
+@app.command(
+    cls=Page,
+    options_metavar="[OPTIONS] [[--] ENGINE ARGUMENTS...]",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)
 def serve(
     context: typer.Context,
     *,
-    platform: Annotated[
-        str | None, typer.Option(help="Serve on this platform plugin, or refuse.", metavar="NAME", rich_help_panel="Plugins")
-    ] = None,
-    plugins: Annotated[
-        str | None, typer.Option(help="Load only these plugins (SGLANG_PLUGINS).", metavar="A,B", rich_help_panel="Plugins")
-    ] = None,
-    runtime: Annotated[Runtime, typer.Option(help="auto: told by the model.", rich_help_panel="Engine")] = Runtime.AUTO,
-    engine: Annotated[
-        Engine, typer.Option(help="auto: SGLang where it is installed, else the stand-in.", rich_help_panel="Engine")
-    ] = Engine.AUTO,
-    python: Annotated[
-        str | None,
-        typer.Option(help="The interpreter, or the virtual environment, of the engine.", metavar="PATH", rich_help_panel="Engine"),
-    ] = None,
-    no_preflight: Annotated[bool, typer.Option("--no-preflight", help="Start without any check.", rich_help_panel="Preflight")] = False,
-    allow: Annotated[
-        list[str] | None, typer.Option(help="Start in spite of this finding. Repeatable.", metavar="CODE", rich_help_panel="Preflight")
-    ] = None,
-    expect_fingerprint: Annotated[
-        str | None,
-        typer.Option(
-            help="Refuse when SGLang, plugins or variables differ from the node that printed this.",
-            metavar="HASH",
-            rich_help_panel="Preflight",
-        ),
-    ] = None,
-    record: Annotated[
-        Path | None,
-        typer.Option(help="Write down which hooks fire, for the `hooks` command.", metavar="DIR", rich_help_panel="Launch"),
-    ] = None,
-    ready_timeout: Annotated[
-        float | None,
-        typer.Option(help="Give up when no request is answered after so many seconds.", metavar="SECONDS", rich_help_panel="Launch"),
-    ] = None,
-    print_command: Annotated[
-        bool, typer.Option("--print-command", help="Print variables and arguments; start nothing.", rich_help_panel="Deployment")
-    ] = False,
-    output_format: Annotated[
-        Format, typer.Option("--format", help="How --print-command writes them.", rich_help_panel="Deployment")
-    ] = Format.SHELL,
+    platform: Platform = None,
+    plugins: Plugins = None,
+    runtime: RuntimeOption = Runtime.AUTO,
+    engine: EngineOption = Engine.AUTO,
+    python: Python = None,
+    no_preflight: NoPreflight = False,
+    allow: Allow = None,
+    expect_fingerprint: Fingerprint = None,
+    record: Record = None,
+    ready_timeout: ReadyTimeout = None,
+    print_command: PrintCommand = False,
+    output_format: FormatOption = Format.SHELL,
 ) -> None:
     """Check first, then launch SGLang (or the stand-in engine), and watch it.
 

@@ -28,6 +28,7 @@ Release = Annotated[
         "--sglang",
         help="The SGLang release that is followed. [default: the installed one, else the newest known]",
         metavar="VERSION",
+        rich_help_panel="SGLang",
         show_default=False,
     ),
 ]

@@ -41,6 +41,44 @@ def examples(command: Any) -> list[str]:
     return [line.strip() for line in joined.splitlines() if line.strip().startswith("sglang-plug ")]
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_every_option_stands_under_a_heading(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run([*name.split(), "--help"]) == 0
+    page = capsys.readouterr().out
+    parts = {part.partition(":\n")[0]: part for part in page.split("\n\n")}
+    for option in ALL[name].params:
+        if option.param_type_name == "option":
+            shown = ", ".join(sorted(option.opts, key=len))
+            assert re.search(rf"^  {shown}(?![\w-])", parts[option.rich_help_panel], re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["", *ALL])
+@pytest.mark.parametrize("columns", [40, 200])
+def test_a_page_is_as_wide_as_the_terminal(name: str, columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert run([*name.split(), "--help"]) == 0
+    page = capsys.readouterr().out
+    shown = re.sub(r"  Examples:\n\n(?:    .*\n)+", "", page)
+    breakable = [line for line in shown.splitlines() if not re.match(r"  \S.*[<|]\w", line)]  # an option's choices are one word
+    assert max(map(len, breakable)) <= min(columns, 80)
+
+
+@pytest.mark.parametrize(
+    ("name", "usage"),
+    [
+        ("doctor", "sglang-plug doctor [OPTIONS] [NAME...]"),
+        ("check", "sglang-plug check [OPTIONS] [PATH]"),
+        ("hooks", "sglang-plug hooks [OPTIONS] DIR"),
+        ("contract diff", "sglang-plug contract diff [OPTIONS] OLD NEW"),
+        ("serve", "sglang-plug serve [OPTIONS] [[--] ENGINE ARGUMENTS...]"),
+    ],
+)
+def test_a_usage_line_says_each_argument_once(name: str, usage: str, capsys: pytest.CaptureFixture[str]):
+    assert run([*name.split(), "--help"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == f"Usage: {usage}"
+
+
 EXAMPLES = [(name, line) for name, command in ALL.items() for line in examples(command)]
 
 
@@ -114,7 +152,7 @@ def test_a_mistyped_command_is_answered_with_the_nearest():
         ("resolve --runtime sr", "--runtime", "'srt'?"),
         ("completion bahs", "bahs", "'bash'?"),
         ("contract shwo", "shwo", "'show'?"),
-        ("contract diff 0.5.21", "'new'", "sglang-plug contract diff -h"),
+        ("contract diff 0.5.21", "'NEW'", "sglang-plug contract diff -h"),
         ("contract show --method get_devic", "get_devic", "get_device"),
         ("contract show newset", "newset", "sglang-plug contract releases"),
         ("explain callbak-raises", "callbak-raises", "sglang-plug explain callback-raises"),
