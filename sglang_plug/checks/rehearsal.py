@@ -167,7 +167,7 @@ class Rehearsal:
         reply = self._probe.ask({**request, "whole_timeout": whole}, timeout=whole + 30)
         answer = reply.value or {}
         if answer.get("value") is None:
-            return {"ended": answer.get("ended") or {"kind": reply.ended}, "output": answer.get("output")}
+            return {**inquiry.NOTHING, "ended": answer.get("ended") or {"kind": reply.ended}, "output": answer.get("output")}
         facts: dict[str, Any] = answer["value"]
         return facts
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from sglang_plug.core.admission import Choice, plugins_to_load
 from sglang_plug.core.resolution import Failure, Resolution, Step
+from sglang_plug.core.words import a
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -288,9 +289,9 @@ class _Walk:
         elif self.policy.checks_return and not (outcome.returned or "").strip():
             message = f"{self.policy.label} platform plugin {name!r} must return a non-empty class qualname or None"
             hint = 'return "package.module.Class" from activate()'
-            self.stop("activate", name, "bad-return", Failure("TypeError", message, cause=f"it returned a {outcome.kind}", hint=hint))
+            self.stop("activate", name, "bad-return", Failure("TypeError", message, cause=f"it returned {a(str(outcome.kind))}", hint=hint))
         else:
-            shown = outcome.returned if outcome.returned is not None else f"a {outcome.kind}"
+            shown = outcome.returned if outcome.returned is not None else a(str(outcome.kind))
             self.note("activate", name, "active", f"activate() returned {shown}", outcome.seconds, dist=dist, qualname=outcome.returned)
         return outcome
 

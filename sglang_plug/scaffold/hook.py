@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sglang_plug.contract import catalogue, peculiarities
 from sglang_plug.contract.model import CALLABLE, Kind
 from sglang_plug.core.policy import DIFFUSION, SRT
+from sglang_plug.core.words import a
 from sglang_plug.errors import ScaffoldError
 from sglang_plug.scaffold import pyproject
 from sglang_plug.scaffold.answers import judge_module
@@ -83,7 +84,7 @@ def _refuse_kind(symbol: Symbol, kind: HookType, text: str) -> None:
     if symbol.kind is Kind.CLASS:
         if kind != "replace":
             raise ScaffoldError(
-                f"a class cannot take {'an' if kind[0] == 'a' else 'a'} {kind} hook",
+                f"a class cannot take {a(kind)} hook",
                 subject=text,
                 cause="it would become a function, and isinstance() would fail; SGLang refuses it",
                 hint=f"`--target {symbol.name}.__init__`, or `--type replace` for a subclass",
@@ -98,7 +99,7 @@ def _refuse_kind(symbol: Symbol, kind: HookType, text: str) -> None:
         )
     if symbol.kind not in CALLABLE | {Kind.UNKNOWN, Kind.EXTERNAL}:
         raise ScaffoldError(
-            f"a {symbol.label} cannot be hooked",
+            f"{a(symbol.label)} cannot be hooked",
             subject=text,
             cause="it is read, never called: the hook would put a function in its place",
             hint=f"hook the code that reads it; `sglang-plug contract targets {symbol.name.rpartition('.')[0]}` lists its neighbours",

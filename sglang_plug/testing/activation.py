@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sglang_plug.core import entrypoints
 from sglang_plug.core.policy import DIFFUSION
+from sglang_plug.core.words import a
 from sglang_plug.testing import engine
 from sglang_plug.testing.verdict import demand, refuse
 
@@ -74,7 +75,7 @@ class ActivationTests:
         """Not a class, not a tuple, not a coroutine, not an empty text."""
         demand(
             activation["kind"] != "wrong_type",
-            f"the callback returned a {activation['type']}: {activation.get('repr')}",
+            f"the callback returned {a(activation['type'])}: {activation.get('repr')}",
             "takes any answer but None for a class name, and stops with TypeError",
         )
         if activation["kind"] == "returned":

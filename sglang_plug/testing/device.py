@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
+from sglang_plug.core.words import a
 from sglang_plug.testing.members import ask, demand_bytes, is_number, only
 from sglang_plug.testing.verdict import demand
 
@@ -78,7 +79,7 @@ class DeviceTests:
             shown = f"get_device({', '.join(map(repr, arguments))})"
             demand(
                 isinstance(device, str),
-                f"{shown} returned {device!r}, a {type(device).__name__}",
+                f"{shown} returned {device!r}, {a(type(device).__name__)}",
                 "makes it ServerArgs.device and splits it at ':'; anything but a text stops with AttributeError",
             )
             kind = device.partition(":")[0]
@@ -95,7 +96,9 @@ class DeviceTests:
 
         for name, arguments in (("get_device", (0,)), ("get_local_torch_device", ())):
             device = ask(platform, expected, name, *arguments)
-            demand(isinstance(device, torch.device), f"{name}() returned {device!r}, a {type(device).__name__}", "reads its type and index")
+            demand(
+                isinstance(device, torch.device), f"{name}() returned {device!r}, {a(type(device).__name__)}", "reads its type and index"
+            )
             demand(
                 device.type == platform.device_type,
                 f"{name}() is {device!r}, but device_type is {platform.device_type!r}",

@@ -9,6 +9,7 @@ import pytest
 
 from sglang_plug.contract.model import CALLABLE, Kind
 from sglang_plug.core import entrypoints, objects
+from sglang_plug.core.words import a
 from sglang_plug.testing import engine, hooking
 from sglang_plug.testing.verdict import demand, refuse
 
@@ -107,7 +108,7 @@ class HookContract:
                 )
             else:
                 sure = symbol.kind in CALLABLE or symbol.kind in {Kind.UNKNOWN, Kind.EXTERNAL}
-                demand(sure, f"{entry.target} is a {symbol.label}, which is never called", "puts a function in its place")
+                demand(sure, f"{entry.target} is {a(symbol.label)}, which is never called", "puts a function in its place")
 
     def test_hooks_take_the_targets_arguments(self, targets: list[tuple[Registration, Symbol]]) -> None:
         """Each hook can be called as its type says."""

@@ -10,6 +10,7 @@ from sglang_plug.checks.rules.host import ended_words
 from sglang_plug.checks.rules.metadata import judge_value
 from sglang_plug.checks.standing import beyond_standin, missing_of_sglang
 from sglang_plug.checks.world import Entry, World, cause_of, find, names, place, where
+from sglang_plug.core.words import a
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -179,7 +180,7 @@ def _is_call_error(error: Mapping[str, Any], callback: Mapping[str, Any]) -> boo
 def _judge_callback(entry: Entry, error: Mapping[str, Any], callback: Mapping[str, Any], after: str, shared: dict[str, Any]) -> Finding:
     required = [p["name"] for p in callback.get("parameters") or [] if p["required"]]
     if "not callable" in error["message"]:
-        message = f"{entry.label}: {entry.value} is a {callback.get('kind')}, not a function: {after}"
+        message = f"{entry.label}: {entry.value} is {a(str(callback.get('kind')))}, not a function: {after}"
     elif callback.get("kind") == "class":
         message = f"{entry.label} names a class that cannot be called without arguments, not a function that returns its name: {after}"
     else:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sglang_plug.checks.model import Level, Location
 from sglang_plug.checks.rules.activation import CIRCULAR_HINT
 from sglang_plug.checks.world import Entry, World, find, names, place, variable, where
+from sglang_plug.core.words import a
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -68,7 +69,7 @@ def _fatal(entry: Entry) -> str:
 def judge_return(returned: Mapping[str, Any]) -> str | None:
     """Return what is wrong with a platform callback's answer; None for a class name."""
     if returned["type"] != "str":
-        return f"a {returned['type']}: {returned['repr']}"
+        return f"{a(returned['type'])}: {returned['repr']}"
     text = returned["text"]
     if not text.strip():
         return "an empty text"

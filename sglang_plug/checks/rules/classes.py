@@ -10,6 +10,7 @@ from sglang_plug.checks.rules.activation import shown
 from sglang_plug.checks.rules.callbacks import judge_return
 from sglang_plug.checks.standing import beyond_standin
 from sglang_plug.checks.world import Entry, World, cause_of, find, place
+from sglang_plug.core.words import a
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -95,7 +96,7 @@ def wrong_base(world: World) -> Iterator[Finding]:
         if not facts or facts.get("is_subclass") or facts.get("base") is None:
             continue
         base = BASES[entry.runtime]
-        what = f"the class {facts['qualname']}" if facts["is_class"] else f"a {facts['type']}"
+        what = f"the class {facts['qualname']}" if facts["is_class"] else a(facts["type"])
         other = next((k for k in facts.get("mro", ()) if k.endswith((".SRTPlatform", ".platforms.interface.Platform"))), None)
         yield find(
             "SP403",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sglang_plug.checks.model import Location
 from sglang_plug.checks.rules.hooks import told
 from sglang_plug.checks.world import Entry, World, cause_of, find, names, variable
+from sglang_plug.core.words import a
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -155,7 +156,7 @@ def bad_backend(world: World) -> Iterator[Finding]:
             yield find(
                 "SP605",
                 entry.subject(),
-                f"{entry.label}: its factory returned a {report['returned']['type']}, not a ServeBackend: selecting it fails",
+                f"{entry.label}: its factory returned {a(report['returned']['type'])}, not a ServeBackend: selecting it fails",
                 hint="from sglang.cli.serve_backends import ServeBackend; return ServeBackend(api_version=1, run=…)",
                 location=location,
             )

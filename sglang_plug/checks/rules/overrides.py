@@ -8,6 +8,7 @@ from sglang_plug.checks.model import Level, Location
 from sglang_plug.checks.rules.classes import BASES, class_place, classes
 from sglang_plug.checks.signatures import call_gap
 from sglang_plug.checks.world import World, find, names
+from sglang_plug.core.words import a
 from sglang_plug.probe.decision import numbers
 
 if TYPE_CHECKING:
@@ -135,8 +136,8 @@ def signature_differs(world: World) -> Iterator[Finding]:
                 yield find(
                     "SP414",
                     entry.subject(target=target),
-                    f"{entry.label}: {target} is {_a(mine['kind'])}, and {_a(base['kind'])} in {base['owner']}",
-                    hint=f"make it {_a(base['kind'])}",
+                    f"{entry.label}: {target} is {a(mine['kind'])}, and {a(base['kind'])} in {base['owner']}",
+                    hint=f"make it {a(base['kind'])}",
                     location=location,
                 )
                 continue
@@ -172,10 +173,6 @@ def _unbound(member: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
 
 def _callable_kind(kind: str) -> str:
     return "called" if kind in {"method", "classmethod", "staticmethod"} else "read"
-
-
-def _a(kind: str) -> str:
-    return f"an {kind}" if kind[:1] in {*"aeiou"} else f"a {kind}"
 
 
 def shadowed_mixin(world: World) -> Iterator[Finding]:

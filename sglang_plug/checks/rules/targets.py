@@ -10,6 +10,7 @@ from sglang_plug.checks.model import Level
 from sglang_plug.checks.rules.activation import is_required
 from sglang_plug.checks.rules.hooks import hook_place, hook_subject, told
 from sglang_plug.checks.world import Entry, World, cause_of, find, names, place
+from sglang_plug.core.words import a
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -158,7 +159,7 @@ def wrong_kind(world: World) -> Iterator[Finding]:
         subject, spot = hook_subject(entry, hook), hook_place(hook)
         if "property" in kind:
             message = (
-                f"{told(entry, hook)}: the target is a {kind}; SGLang puts a plain method there, which is always true and never the value"
+                f"{told(entry, hook)}: the target is {a(kind)}; SGLang puts a plain method there, which is always true and never the value"
             )
             yield find("SP506", subject, message, hint="hook the function behind it, or REPLACE the class", location=spot)
         elif kind == "constant":
@@ -170,7 +171,7 @@ def wrong_kind(world: World) -> Iterator[Finding]:
         elif target.get("inherited_from") and kind.endswith(("classmethod", "staticmethod")):
             owner = str(target["inherited_from"])
             message = (
-                f"{told(entry, hook)}: {name} is a {kind} inherited from {owner}; SGLang patches it as a plain function: calls on "
+                f"{told(entry, hook)}: {name} is {a(kind)} inherited from {owner}; SGLang patches it as a plain function: calls on "
                 "instances raise TypeError" + (", and the class is not passed" if kind == "classmethod" else "")
             )
             yield find("SP508", subject, message, hint=f"hook {owner}.{name.rpartition('.')[2]}", location=spot)
@@ -185,7 +186,7 @@ def loses_api(world: World) -> Iterator[Finding]:
             yield find(
                 "SP509",
                 hook_subject(entry, hook),
-                f"{told(entry, hook)}: the target is a {_kind(target)} and {what} when it is patched",
+                f"{told(entry, hook)}: the target is {a(_kind(target))} and {what} when it is patched",
                 hint="hook the function that calls it",
                 location=hook_place(hook),
             )
@@ -222,7 +223,7 @@ def class_type(world: World) -> Iterator[Finding]:
             message = f"{told(entry, hook)}: a function replaces a class: isinstance() with it raises TypeError"
             hint = "replace it by a subclass"
         elif is_class and _kind(target) and _kind(target) != "class" and target.get("error") is None:
-            message = f"{told(entry, hook)}: a class replaces a {_kind(target)}"
+            message = f"{told(entry, hook)}: a class replaces {a(_kind(target))}"
             hint = "register a function"
         else:
             continue

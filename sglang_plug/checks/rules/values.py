@@ -8,6 +8,7 @@ from sglang_plug.checks.model import Level
 from sglang_plug.checks.rules.classes import classes
 from sglang_plug.checks.standing import beyond_standin
 from sglang_plug.checks.world import World, cause_of, find, place
+from sglang_plug.core.words import a
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -60,12 +61,12 @@ def _misfit(name: str, shown_as: str, answer: Mapping[str, Any]) -> tuple[str, s
         if answer["is_text"]:
             return None
         level = Level.ERROR if name == "get_device" else Level.WARNING
-        return f"{said}, a {kind}, not a text: SGLang {_TEXTS[name]}", "return a str", level
+        return f"{said}, {a(kind)}, not a text: SGLang {_TEXTS[name]}", "return a str", level
     if number is None:
         if kind not in {"str", "bytes", "NoneType", "tuple", "list", "dict"}:
             return None
         unit = "GiB" if name == "get_available_gpu_memory" else "bytes"
-        words = f"{said}, a {kind}, not a number of {unit}: SGLang compares and divides it, and stops with TypeError"
+        words = f"{said}, {a(kind)}, not a number of {unit}: SGLang compares and divides it, and stops with TypeError"
         return words, f"return a number of {unit}", Level.ERROR
     if name == "get_device_total_memory" and number < _MIB:
         words = f"{said}, which cannot be bytes (MiB or GiB?): SGLang sizes the KV cache by bytes, finds no room, and stops at start-up"

@@ -11,6 +11,7 @@ from sglang_plug.checks.source.found import found
 from sglang_plug.contract.folding import dotted_name
 from sglang_plug.contract.model import CALLABLE, Kind, Presence, read_parameters
 from sglang_plug.contract.signatures import yields
+from sglang_plug.core.words import a
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -234,7 +235,7 @@ def _class_hook(hook: Registration, node: ast.ClassDef, symbol: Symbol) -> Itera
         message = f"the class {node.name} is registered as {hook.type}: a class can be used with REPLACE alone"
         yield _say(hook, "SP511", message, hint="register it with HookType.REPLACE")
     elif symbol.kind in CALLABLE and not symbol.decorators:
-        yield _say(hook, "SP511", f"the class {node.name} replaces {symbol.name}, which is a {symbol.label}", level=Level.WARNING)
+        yield _say(hook, "SP511", f"the class {node.name} replaces {symbol.name}, which is {a(symbol.label)}", level=Level.WARNING)
     scope = hook.hook_scope
     if scope is None or symbol.kind is not Kind.CLASS:
         return

@@ -8,6 +8,7 @@ from sglang_plug.checks.model import Level
 from sglang_plug.checks.source.found import found
 from sglang_plug.contract import peculiarities
 from sglang_plug.contract.model import CALLABLE, Kind, Presence
+from sglang_plug.core.words import a
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -143,7 +144,7 @@ def _callable_kind(hook: Registration, symbol: Symbol) -> Iterator[Finding]:
     name = symbol.name
     if symbol.inherited and symbol.kind in {Kind.CLASSMETHOD, Kind.STATICMETHOD}:
         hint = f"hook {symbol.origin}"
-        message = f"{name} is inherited as a {symbol.kind.value}: hooked there, it becomes a plain function"
+        message = f"{name} is inherited as {a(symbol.kind.value)}: hooked there, it becomes a plain function"
         yield _say(hook, "SP508", name, message, cause=f"it is defined as {symbol.origin}", hint=hint)
     if hook.type != "REPLACE":
         for decorator in symbol.decorators:

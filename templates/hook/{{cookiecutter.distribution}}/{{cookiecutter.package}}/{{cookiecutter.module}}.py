@@ -1,4 +1,4 @@
-"""A {{ cookiecutter.type }} hook on `{{ cookiecutter.target }}`.
+"""{{ "An" if cookiecutter.type in ("around", "after") else "A" }} {{ cookiecutter.type }} hook on `{{ cookiecutter.target }}`.
 
 SGLang calls `register` once in every process that loads plugins; nothing of `sglang` is imported before that.
 """
