@@ -19,10 +19,11 @@ def render(plan: Plan, form: str) -> str:
     return FORMS[form](plan)
 
 
-def variables(plan: Plan) -> dict[str, str]:
-    """Return the variables that the launch needs: SGLang's own, and what this launch changes."""
+def variables(plan: Plan, *, elsewhere: bool = False) -> dict[str, str]:
+    """Return the variables that the launch needs: SGLang's own, what this launch changes, and on this machine where plugins are found."""
     env = plan.environment.env
-    names = {name for name in env if name.startswith(FAMILIES)} | {name for name, value in plan.changes.items() if value is not None}
+    names = {name for name in env if name.startswith(FAMILIES) or (name == "PYTHONPATH" and not elsewhere)}
+    names |= {name for name, value in plan.changes.items() if value is not None}
     return {name: env[name] for name in sorted(names)}
 
 
@@ -68,14 +69,16 @@ def _json(plan: Plan) -> str:
 
 def _dockerfile(plan: Plan) -> str:
     base = f"lmsysorg/sglang:v{plan.release}" if plan.release else "python:3.11"
+    needed = variables(plan, elsewhere=True)
+    broken = [f"{name}={value}" for name, value in needed.items() if "\n" in value]  # ENV has no way to say a line break
     lines = [
         "# The base image must hold the engine; add the plugins that `sglang-plug list` shows.",
         f"FROM {base}",
         "# RUN pip install YOUR-PLUGIN",
-        *(f"ENV {name}={_quoted(value, dollar=chr(92) + '$')}" for name, value in variables(plan).items()),
+        *(f"ENV {name}={_quoted(value, dollar=chr(92) + '$')}" for name, value in needed.items() if "\n" not in value),
         *_listening(plan),
         f"EXPOSE {plan.arguments.port}",
-        f"CMD {json.dumps(_portable(plan))}",
+        f"CMD {json.dumps([*(['env', *broken] if broken else []), *_portable(plan)])}",
     ]
     return "\n".join(lines) + "\n"
 
@@ -84,6 +87,7 @@ def _systemd(plan: Plan) -> str:
     lines = [
         "[Unit]",
         f"Description=SGLang ({plan.runtime}) on {plan.arguments.url}",
+        "Wants=network-online.target",
         "After=network-online.target",
         "",
         "[Service]",
@@ -102,8 +106,9 @@ def _systemd(plan: Plan) -> str:
 
 
 def _kubernetes(plan: Plan) -> str:
-    # JSON strings are YAML strings, so json.dumps quotes everything that the user wrote.
-    env = [f"            - name: {json.dumps(name)}\n              value: {json.dumps(value)}" for name, value in variables(plan).items()]
+    # JSON strings are YAML strings, so json.dumps quotes everything that the user wrote; Kubernetes itself expands `$(…)` and halves `$$`.
+    needed = variables(plan, elsewhere=True).items()
+    env = [f"            - name: {json.dumps(name)}\n              value: {json.dumps(_doubled(value))}" for name, value in needed]
     image = json.dumps(f"lmsysorg/sglang:v{plan.release}" if plan.release else "YOUR-IMAGE")
     note = "".join(f"{line}\n" for line in _listening(plan))
     return f"""\
@@ -122,7 +127,7 @@ spec:
       containers:
         - name: sglang
           image: {image}  # with the plugins installed
-          command: {json.dumps(_portable(plan))}
+          command: {json.dumps([_doubled(word) for word in _portable(plan)])}
           env:{"" if env else " []"}
 {chr(10).join(env)}{chr(10) if env else ""}\
           ports:
@@ -148,6 +153,10 @@ def _listening(plan: Plan) -> list[str]:
     if plan.arguments.host in {"127.0.0.1", "localhost", "::1"}:
         return [f"# The engine listens on {plan.arguments.host}, which nobody outside the container reaches: add --host 0.0.0.0"]
     return []
+
+
+def _doubled(text: str) -> str:
+    return text.replace("$", "$$")
 
 
 def _quoted(text: str, *, dollar: str = "$", percent: str = "%") -> str:

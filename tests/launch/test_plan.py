@@ -101,6 +101,22 @@ def test_dockerfile():
     assert "--host 0.0.0.0" not in deployment.render(make("--host", "0.0.0.0"), "dockerfile")
 
 
+def test_where_plugins_are_found_matters_on_this_machine_only():
+    plan = make(env={"PYTHONPATH": "/plugins"})
+    for form in ("shell", "json", "systemd"):
+        assert "/plugins" in deployment.render(plan, form), form
+    for form in ("dockerfile", "kubernetes"):
+        assert "/plugins" not in deployment.render(plan, form), form
+
+
+def test_a_line_break_in_a_variable_goes_through_env_in_a_dockerfile():
+    lines = deployment.render(make("-x", "1\n2", env={"SGLANG_A": "1\n2", "SGLANG_B": "3"}), "dockerfile").splitlines()
+    assert json.loads(next(line for line in lines if line.startswith("CMD ")).removeprefix("CMD ")) == [
+        "env", "SGLANG_A=1\n2", "python", "-m", "sglang.cli.main", "serve", "-x", "1\n2",
+    ]  # fmt: skip
+    assert [line for line in lines if line.startswith("ENV")] == ['ENV SGLANG_B="3"']
+
+
 def test_systemd_unit_escapes_what_systemd_expands():
     lines = deployment.render(make(*NASTY, platform="50%"), "systemd").splitlines()
     assert 'Environment="SGLANG_PLATFORM=50%%"' in lines
@@ -115,7 +131,8 @@ def test_kubernetes_is_yaml_that_holds_the_command():
     yaml = pytest.importorskip("yaml")
     deployed = yaml.safe_load(deployment.render(make(*NASTY, platform="acme"), "kubernetes"))
     container = deployed["spec"]["template"]["spec"]["containers"][0]
-    assert container["command"][-4:] == list(NASTY)
+    assert [word.replace("$$", "$") for word in container["command"][-4:]] == list(NASTY)
+    assert "$$HOME" in container["command"][-3]
     assert container["env"] == [{"name": "SGLANG_PLATFORM", "value": "acme"}]
     assert container["readinessProbe"]["httpGet"] == {"path": "/health", "port": 31000}
     assert yaml.safe_load(deployment.render(make(), "kubernetes"))["spec"]["template"]["spec"]["containers"][0]["env"] == []

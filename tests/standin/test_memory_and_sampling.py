@@ -25,7 +25,6 @@ from sglang.srt.sampling.sampling_params import SamplingParams
 
 def request(rid: str, length: int = 3, seed: int = 0, **params: Any) -> Req:
     given_params = SamplingParams(**{"temperature": 0.0, "max_new_tokens": 8, **params})
-    given_params.verify()
     return Req(TokenizedGenerateReqInput(rid, list(range(1, length + 1)), given_params), end_ids={99}, limit=1000, seed=seed)
 
 
@@ -169,6 +168,26 @@ def test_a_draw_depends_on_seed_and_step_alone() -> None:
     first = alone.random()
     alone.output_ids.append(1)
     assert alone.random() != first
+
+
+@pytest.mark.parametrize(
+    ("params", "logits", "token"),
+    [
+        ({"frequency_penalty": 0.4}, [2.0, 3.0, 0.0], 1),  # 3 - 2 x 0.4 = 2.2
+        ({"frequency_penalty": 0.6}, [2.0, 3.0, 0.0], 0),  # 3 - 2 x 0.6 = 1.8
+        ({"presence_penalty": 0.9}, [2.0, 3.0, 0.0], 1),  # 2.1, however often
+        ({"presence_penalty": 1.1}, [2.0, 3.0, 0.0], 0),
+        ({"repetition_penalty": 1.4}, [2.0, 3.0, 0.0], 1),  # 3 / 1.4 = 2.1
+        ({"repetition_penalty": 1.6}, [2.0, 3.0, 0.0], 0),
+        ({"repetition_penalty": 2.0}, [-3.0, -2.0, -9.0], 0),  # -2 x 2 = -4
+        ({"frequency_penalty": -1.5}, [2.0, 0.0, 1.0], 1),
+    ],
+)
+def test_penalties_weigh_what_the_answer_has_had(params: Any, logits: list[float], token: int) -> None:
+    penalized, neighbour = request("a", **params), request("b")
+    penalized.output_ids = neighbour.output_ids = [1, 1]
+    want = int(torch.tensor(logits).argmax())
+    assert Sampler()(torch.tensor([logits] * 2), [penalized, neighbour]).tolist() == [token, want]
 
 
 # -- requests

@@ -171,6 +171,19 @@ def test_a_seed_repeats_and_another_differs(client: httpx.Client) -> None:
     assert draw(None) != draw(None)
 
 
+def test_several_answers_to_one_prompt(client: httpx.Client, api: openai.OpenAI, expected: dict[str, Any]) -> None:
+    prompts = [expected["text"]["prompt"], expected["unicode"]["prompt"]]
+    answer = api.completions.create(model="tiny", prompt=prompts, temperature=0, max_tokens=24, n=2)
+    assert [choice.text for choice in answer.choices] == [expected["text"]["text"]] * 2 + [expected["unicode"]["text"]] * 2
+    assert [choice.index for choice in answer.choices] == [0, 1, 2, 3]
+    assert answer.usage is not None
+    assert answer.usage.prompt_tokens == expected["text"]["prompt_tokens"] + expected["unicode"]["prompt_tokens"]
+    params = {"temperature": 1.5, "max_new_tokens": 8, "ignore_eos": True, "sampling_seed": 5, "n": 3}
+    drawn = [[answer["output_ids"] for answer in generate(client, text="x", sampling_params=params)] for _ in range(2)]
+    assert drawn[0] == drawn[1]
+    assert len(set(map(tuple, drawn[0]))) == 3
+
+
 def test_top_k_of_one_is_greedy(client: httpx.Client, expected: dict[str, Any]) -> None:
     params = {"temperature": 1, "top_k": 1, "max_new_tokens": 24}
     assert generate(client, text=expected["text"]["prompt"], sampling_params=params)["output_ids"] == expected["text"]["ids"]
@@ -227,8 +240,16 @@ def test_a_profile_is_written(client: httpx.Client, tmp_path: Any) -> None:
         assert json.load(file)["traceEvents"]
 
 
+def test_commands_refuse_what_they_do_not_know_and_serve_on(client: httpx.Client) -> None:
+    for body in ({"bogus": 1}, {"output_dir": 5}, {"output_dir": "/proc/nowhere"}, {"activities": ["TPU"]}, []):
+        assert client.post("/start_profile", json=body).status_code == 400, body
+    assert generate(client, text="x")["meta_info"]["completion_tokens"] == 24
+
+
 # -- refusals
 
+HELLO = [{"role": "user", "content": "x"}]
+PICTURE = {"type": "image_url", "image_url": {"url": "http://127.0.0.1/x.png"}}
 SAMPLING = [
     ("temperature", -1),
     ("temperature", "hot"),
@@ -240,8 +261,18 @@ SAMPLING = [
     ("stop", 7),
     ("stop", [""]),
     ("stop_token_ids", "x"),
-    ("sampling_seed", -1),
+    ("sampling_seed", 2**63),
     ("best_guess", 1),
+    ("skip_special_tokens", "no"),
+    ("ignore_eos", 1),
+    ("temperature", True),
+    ("top_p", 10**400),
+    ("frequency_penalty", 3),
+    ("presence_penalty", "x"),
+    ("repetition_penalty", 0),
+    ("n", 0),
+    ("n", 1000),
+    ("logit_bias", {"5": 1}),
 ]
 
 
@@ -249,7 +280,7 @@ SAMPLING = [
 def test_a_bad_sampling_field_is_named(client: httpx.Client, field: str, value: Any) -> None:
     answer = client.post("/generate", json={"text": "x", "sampling_params": {field: value}})
     assert answer.status_code == 400
-    assert answer.json()["param"] == f"sampling_params.{field}"
+    assert answer.json()["param"].removesuffix(".0") == f"sampling_params.{field}"
 
 
 @pytest.mark.parametrize(
@@ -269,6 +300,11 @@ def test_a_bad_sampling_field_is_named(client: httpx.Client, field: str, value: 
         ({"text": "x", "rid": 5}, "rid"),
         ({"text": "x", "return_logprob": True}, "return_logprob"),
         ({"text": "x", "lora_path": "y"}, "lora_path"),
+        ({"text": "x", "stream": 1}, "stream"),
+        ({"text": "x", "sampling_params": {"n": 2}, "stream": True}, "stream"),
+        ({"input_ids": [1, "a"]}, "input_ids"),
+        ({"input_ids": [[1], 2]}, "input_ids"),
+        ({"input_ids": [10**30]}, "input_ids"),
         ([], "body"),
     ],
 )
@@ -282,16 +318,37 @@ def test_a_bad_generate_field_is_named(client: httpx.Client, body: Any, field: s
     ("path", "fields", "field"),
     [
         ("chat/completions", {"messages": []}, "messages"),
+        ("chat/completions", {"messages": None}, "messages"),
+        ("chat/completions", {"messages": [None]}, "messages.0"),
         ("chat/completions", {"messages": [{"content": "x"}]}, "messages.0.role"),
-        ("chat/completions", {"messages": [{"role": "user", "content": "x"}], "temperature": "hot"}, "temperature"),
-        ("chat/completions", {"messages": [{"role": "user", "content": "x"}], "n": 2}, "n"),
-        ("chat/completions", {"messages": [{"role": "user", "content": "x"}], "logprobs": True}, "logprobs"),
-        ("chat/completions", {"messages": [{"role": "user", "content": "x"}], "top_p": 7}, "top_p"),
-        ("chat/completions", {"messages": [{"role": "user", "content": "x" * 300}]}, "text"),
+        ("chat/completions", {"messages": [{"role": "wizard", "content": "x"}]}, "messages.0.role"),
+        ("chat/completions", {"messages": [{"role": "user"}]}, "messages.0"),
+        ("chat/completions", {"messages": [{"role": "user", "content": [PICTURE]}]}, "messages.0.content.0.type"),
+        ("chat/completions", {"messages": HELLO, "temperature": "hot"}, "temperature"),
+        ("chat/completions", {"messages": HELLO, "temperature": -1}, "temperature"),
+        ("chat/completions", {"messages": HELLO, "max_tokens": 1.5}, "max_tokens"),
+        ("chat/completions", {"messages": HELLO, "max_completion_tokens": -1}, "max_completion_tokens"),
+        ("chat/completions", {"messages": HELLO, "seed": 2**70}, "seed"),
+        ("chat/completions", {"messages": HELLO, "stop": ["x"] * 17}, "stop"),
+        ("chat/completions", {"messages": HELLO, "n": "2"}, "n"),
+        ("chat/completions", {"messages": HELLO, "n": 2, "stream": True}, "n"),
+        ("chat/completions", {"messages": HELLO, "logprobs": True}, "logprobs"),
+        ("chat/completions", {"messages": HELLO, "logit_bias": {"5": 1}}, "logit_bias"),
+        ("chat/completions", {"messages": HELLO, "response_format": {"type": "json_object"}}, "response_format"),
+        ("chat/completions", {"messages": HELLO, "tools": [{}]}, "tools"),
+        ("chat/completions", {"messages": HELLO, "no_such_field": 1}, "no_such_field"),
+        ("chat/completions", {"messages": HELLO, "top_p": 7}, "top_p"),
+        ("chat/completions", {"messages": HELLO, "chat_template_kwargs": {"messages": 1}}, "messages"),
+        ("chat/completions", {"messages": [{"role": "user", "content": "x" * 300}]}, "messages"),
+        ("completions", {"prompt": 5}, "prompt"),
+        ("completions", {"prompt": [1, "a"]}, "prompt"),
+        ("completions", {"prompt": "x", "echo": True}, "echo"),
+        ("completions", {"prompt": "x", "logprobs": 0}, "logprobs"),
         ("completions", {}, "prompt"),
         ("completions", {"prompt": []}, "prompt"),
         ("completions", {"prompt": ["a", "b"], "stream": True}, "prompt"),
-        ("completions", {"prompt": "x", "max_tokens": -2}, "max_new_tokens"),
+        ("completions", {"prompt": "x", "max_tokens": -2}, "max_tokens"),
+        ("completions", {"prompt": "x" * 300}, "prompt"),
     ],
 )
 def test_a_bad_openai_field_is_named(client: httpx.Client, path: str, fields: Any, field: str) -> None:
@@ -300,7 +357,9 @@ def test_a_bad_openai_field_is_named(client: httpx.Client, path: str, fields: An
     assert answer.json()["param"] == field
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe", b"null"])
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"\xff\xfe", b"null", b"[" * 5000 + b"]" * 5000, b'{"text": "\\ud83d"}', b'{"temperature": NaN}']
+)
 def test_a_body_that_is_no_json_object_is_refused(client: httpx.Client, body: bytes) -> None:
     for path in ("/generate", "/v1/chat/completions", "/v1/completions"):
         answer = client.post(path, content=body)

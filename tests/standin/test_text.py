@@ -146,7 +146,7 @@ def folder_with(place: Path, template: Any = None, file: str | None = None) -> T
     ],
 )
 def test_templates_in_all_their_places(tmp_path: Path, template: Any, file: str | None, prompt: str) -> None:
-    assert folder_with(tmp_path, template, file).apply_chat_template([{"content": "é"}], thinking="yes") == prompt
+    assert folder_with(tmp_path, template, file).apply_chat_template([{"content": "é"}], {"thinking": "yes"}) == prompt
 
 
 @pytest.mark.parametrize(

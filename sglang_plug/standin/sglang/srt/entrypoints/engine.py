@@ -14,12 +14,12 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from ..managers.io_struct import GenerateReqInput
 from ..managers.tokenizer_manager import TokenizerManager
 from ..managers.worker_bootstrap import configure_logging, spawn
 from ..plugins import load_plugins
 from ..sampling.sampling_params import SamplingParams
 from ..server_args import PortArgs, ServerArgs, ignore_unknown
+from .generate import GenerateRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -193,21 +193,11 @@ class Engine:
         """Return the answer to a prompt, or the answers to a list of prompts.
 
         Raises:
-            FieldError: the request makes no sense.
+            ValueError: the request makes no sense.
             EngineDied: a process of the engine has ended.
         """
-        given: Any = prompt if prompt is not None else input_ids
-        single = isinstance(given, str) or (bool(given) and isinstance(given[0], int))
-        items = [given] if single else list(given or [])
-
-        inputs = [
-            GenerateReqInput(
-                text=item if isinstance(item, str) else None,
-                input_ids=None if isinstance(item, str) else item,
-                sampling_params=SamplingParams.from_client(sampling_params),
-            )
-            for item in items
-        ]
+        request = GenerateRequest(text=prompt, input_ids=input_ids, sampling_params=SamplingParams(**(sampling_params or {})))
+        inputs, single = request.inputs()
         answers = self._loop.run_until_complete(self.tokenizer_manager.complete(inputs))
         return answers[0] if single else answers
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import itertools
 import json
 import logging
 import signal
@@ -15,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ...version import __version__
-from ..managers.io_struct import GenerateReqInput
 from ..managers.tokenizer_manager import EngineDied, QueueFull, TokenizerManager
 from ..managers.worker_bootstrap import configure_logging
-from ..sampling.sampling_params import FieldError, SamplingParams
+from ..sampling.sampling_params import FieldError
 from .engine import Children, StartFailed, launch_subprocesses
+from .generate import GenerateRequest
 from .metrics import render
 from .middleware import Guard
 from .openai.protocol import ChatCompletionRequest, CommonRequest, CompletionRequest
@@ -31,9 +32,25 @@ from .openai.serving import Serving, ServingChat, ServingCompletion
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
+    from ..managers.io_struct import GenerateReqInput
     from ..server_args import ServerArgs
 
 logger = logging.getLogger(__name__)
+
+_KINDS = ("str", "list[str]", "list[int]", "list[list[int]]")  # pydantic's names of what a field may be, within a fault's place
+
+
+class Nothing(BaseModel):
+    """The body of a command without arguments: whatever clients put there."""
+
+
+class ProfileRequest(BaseModel):
+    """The body of `/start_profile`; see `Profiler.start`."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    output_dir: str | None = None
+    activities: list[str] | None = None
 
 
 class ClientGone(Exception):
@@ -85,7 +102,7 @@ def _add_openai(app: FastAPI, manager: TokenizerManager) -> None:
 def _add_native(app: FastAPI, manager: TokenizerManager) -> None:
     @app.api_route("/generate", methods=["POST", "PUT"])
     async def generate(request: Request) -> Any:
-        inputs, single = read_generate(await request.body())
+        inputs, single = GenerateRequest.model_validate_json(await request.body()).inputs()
         if inputs[0].stream:
             return await _stream(request, _events(manager, inputs[0]))
         answers = await _while_connected(request, manager.complete(inputs))
@@ -113,48 +130,15 @@ def _add_native(app: FastAPI, manager: TokenizerManager) -> None:
     async def metrics() -> Response:
         return PlainTextResponse(render(manager), media_type="text/plain; version=0.0.4")
 
-    def command(path: str, what: str) -> None:
-        @app.api_route(path, methods=["GET", "POST"], name=what)
+    def command(what: str, kind: type[BaseModel]) -> None:
+        @app.api_route(f"/{what}", methods=["GET", "POST"], name=what)
         async def run(request: Request) -> Any:
-            body = await request.body()
-            answer = await manager.control(what, **(json.loads(body) if body else {}))
+            asked = kind.model_validate_json(await request.body() or b"{}")
+            answer = await manager.control(what, **asked.model_dump())
             return JSONResponse({"success": answer.success, **answer.data}, 200 if answer.success else 400)
 
-    for what in ("flush_cache", "start_profile", "stop_profile"):
-        command(f"/{what}", what)
-
-
-def read_generate(body: bytes) -> tuple[list[GenerateReqInput], bool]:
-    """Return the engine's requests for a body of `/generate`, and whether it asked for one answer or a list.
-
-    Raises:
-        FieldError: naming the field.
-    """
-    given = json.loads(body)
-    if not isinstance(given, dict):
-        raise FieldError("body", "must be an object")
-    known = {"text", "input_ids", "sampling_params", "stream", "rid", "return_logprob", "model"}
-    for name in given:
-        if name not in known or (name == "return_logprob" and given[name]):
-            raise FieldError(name, "the stand-in does not support it")
-    text, ids = given.get("text"), given.get("input_ids")
-    if (text is None) == (ids is None):
-        raise FieldError("text", "give either text or input_ids")
-    source, name = (text, "text") if text is not None else (ids, "input_ids")
-    single = isinstance(source, str) or (isinstance(source, list) and bool(source) and not isinstance(source[0], list | str))
-    items = [source] if single else source
-    wanted: type = str if name == "text" else list
-    if not isinstance(items, list) or not items or not all(isinstance(item, wanted) for item in items):
-        raise FieldError(name, "must be a text or a list of texts" if name == "text" else "must be a list of tokens, or of such lists")
-    stream, rid = given.get("stream", False), given.get("rid")
-    if not isinstance(stream, bool) or (stream and len(items) > 1):
-        raise FieldError("stream", "must be true or false; a stream answers one prompt")
-    if rid is not None and (not isinstance(rid, str) or len(items) > 1):
-        raise FieldError("rid", "must be a text, and goes with one prompt")
-    params = [SamplingParams.from_client(given.get("sampling_params")) for _ in items]
-    return [
-        GenerateReqInput(**{name: item}, sampling_params=p, stream=stream, rid=rid) for item, p in zip(items, params, strict=True)
-    ], single
+    for what, kind in (("flush_cache", Nothing), ("start_profile", ProfileRequest), ("stop_profile", Nothing)):
+        command(what, kind)
 
 
 async def _events(manager: TokenizerManager, item: GenerateReqInput) -> AsyncIterator[str]:
@@ -206,6 +190,17 @@ async def _while_connected(request: Request, work: Any) -> Any:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+def first_fault(error: ValidationError) -> tuple[str, str]:
+    """Return the first field that is wrong, dotted, and what it should be; where several kinds would do, all of them."""
+    faults: dict[str, list[str]] = {}
+    for fault in error.errors(include_url=False, include_input=False):
+        kinds = itertools.takewhile(lambda part: part not in _KINDS, fault["loc"])
+        why = "the stand-in does not support it" if fault["type"] == "extra_forbidden" else fault["msg"]
+        faults.setdefault(".".join(map(str, kinds)) or "body", []).append(why.removeprefix("Value error, "))
+    field, reasons = next(iter(faults.items()))
+    return field, " or ".join(dict.fromkeys(reasons)).replace(" or Input should be", " or")
+
+
 def _add_errors(app: FastAPI) -> None:
     """Give each failure its status, in the shape that OpenAI's clients read."""
 
@@ -219,14 +214,11 @@ def _add_errors(app: FastAPI) -> None:
         app.add_exception_handler(error, handle)
 
     def invalid(error: ValidationError) -> JSONResponse:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"]) or first["msg"].removeprefix("Value error, ").partition(":")[0]
-        return answer(400, f"{field}: {first['msg']}", "BadRequestError", field)
+        field, why = first_fault(error)
+        return answer(400, f"{field}: {why}", "BadRequestError", field)
 
     on(ValidationError, invalid)
     on(FieldError, lambda error: answer(400, str(error), "BadRequestError", error.field))
-    on(json.JSONDecodeError, lambda error: answer(400, f"body: not JSON: {error}", "BadRequestError", "body"))
-    on(UnicodeDecodeError, lambda error: answer(400, f"body: not UTF-8: {error}", "BadRequestError", "body"))
     on(QueueFull, lambda _: answer(503, "the queue is full; try again later", "ServiceUnavailableError"))
     on(EngineDied, lambda error: answer(500, str(error), "InternalServerError"))
     on(ClientGone, lambda _: answer(499, "the client has gone", "ClientClosedRequest"))

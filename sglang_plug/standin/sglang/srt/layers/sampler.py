@@ -16,6 +16,8 @@ class Sampler(nn.Module):
 
     def forward(self, logits: torch.Tensor, reqs: list[Req]) -> torch.Tensor:
         """Return one token a sequence. A sequence's draws depend on its own seed and step alone, never on its neighbours."""
+        if any(req.sampling_params.penalizes for req in reqs):
+            logits = torch.stack([_penalized(scores, req) for scores, req in zip(logits, reqs, strict=True)])
         tokens = logits.argmax(dim=-1)
         drawn = [index for index, req in enumerate(reqs) if req.sampling_params.temperature > 0 and req.sampling_params.top_k != 1]
         if drawn:
@@ -42,3 +44,14 @@ class Sampler(nn.Module):
         chosen = (sums <= points).sum(dim=-1, keepdim=True)
         last = keep.sum(dim=-1, keepdim=True) - 1  # what is kept comes first in the order
         return order.gather(1, torch.minimum(chosen, last)).squeeze(1)
+
+
+def _penalized(scores: torch.Tensor, req: Req) -> torch.Tensor:
+    """Return one sequence's logits with the tokens of its answer made less likely."""
+    params = req.sampling_params
+    if not (params.penalizes and req.output_ids):
+        return scores
+    counts = torch.bincount(torch.tensor(req.output_ids, device=scores.device), minlength=len(scores))
+    lowered = scores - params.frequency_penalty * counts - params.presence_penalty * (counts > 0)
+    scaled = torch.where(lowered > 0, lowered / params.repetition_penalty, lowered * params.repetition_penalty)
+    return torch.where(counts > 0, scaled, scores)

@@ -104,14 +104,15 @@ class BatchStrOutput:
 
 @dataclass
 class GenerateReqInput:
-    """What a client asks of `/generate`: a text or its tokens, or a list of either.
+    """One answer that a client asks for: to a text, or to its tokens.
 
     Attributes:
-        sampling_params: how to go on; one for all.
+        sampling_params: how to go on.
         stream: whether the answer comes in pieces.
         rid: the request's id, made up where it is left out.
         add_special_tokens: whether the tokenizer puts its special tokens around the text.
         incremental: whether each piece holds only what is new, instead of everything so far.
+        field: what the client calls the prompt.
     """
 
     text: str | None = None
@@ -121,3 +122,4 @@ class GenerateReqInput:
     rid: str | None = None
     add_special_tokens: bool = True
     incremental: bool = False
+    field: str = "text"

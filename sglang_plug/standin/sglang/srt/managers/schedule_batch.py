@@ -30,10 +30,10 @@ class Req:
         self.slot: int | None = None
         self.kv_len = 0
         self.finished_reason: dict[str, Any] | None = None
-        self.max_new_tokens = min(params.max_new_tokens or 0, limit - len(message.input_ids))
-        self._ends = set(params.stop_token_ids or ()) | (set() if params.ignore_eos else end_ids)
+        self.max_new_tokens = min(params.max_new_tokens, limit - len(message.input_ids))
+        self._ends = set(params.stop_token_ids) | (set() if params.ignore_eos else end_ids)
         # A stop text of n bytes spans at most n tokens, and one more that it begins within.
-        self._tail = max((len(text.encode()) for text in params.stop_texts), default=0) + 1
+        self._tail = max((len(text.encode()) for text in params.stop), default=0) + 1
         self._seed = seed if params.sampling_seed is None else params.sampling_seed
 
     @property
@@ -55,9 +55,9 @@ class Req:
         if token in self._ends:
             self.finished_reason = {"type": "stop", "matched": token}
             return
-        if self.sampling_params.stop_texts:
+        if self.sampling_params.stop:
             tail = decode(self.output_ids[-self._tail :])
-            for text in self.sampling_params.stop_texts:
+            for text in self.sampling_params.stop:
                 if text in tail:
                     self.finished_reason = {"type": "stop", "matched": text}
                     return

@@ -150,7 +150,7 @@ class Scheduler:
         """Do what is asked and answer."""
         try:
             data, success = self.control(message), True
-        except (RuntimeError, ValueError, NotImplementedError) as error:
+        except (OSError, RuntimeError, ValueError) as error:
             data, success = {"error": str(error)}, False
         if self.tp_rank == 0:
             self.outbox.send_pyobj(ControlOutput(message.rid, success, data))
@@ -259,7 +259,7 @@ class Scheduler:
                     output_ids=req.output_ids[first:],
                     prompt_tokens=len(req.origin_input_ids),
                     completion_tokens=len(req.output_ids),
-                    stop=params.stop_texts,
+                    stop=tuple(params.stop),
                     skip_special_tokens=params.skip_special_tokens,
                     finish_reason=req.finished_reason,
                 )

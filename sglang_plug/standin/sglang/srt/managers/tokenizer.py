@@ -41,7 +41,7 @@ class Tokenizer:
         """Return the tokens' text."""
         return self.backend.decode(ids, skip_special_tokens=skip_special_tokens)
 
-    def apply_chat_template(self, messages: list[dict[str, Any]], **variables: Any) -> str:
+    def apply_chat_template(self, messages: list[dict[str, Any]], variables: dict[str, Any] | None = None) -> str:
         """Return the prompt for a conversation. The template runs in a sandbox: it comes with the model.
 
         Raises:
@@ -64,7 +64,7 @@ class Tokenizer:
         environment.filters["tojson"] = lambda value, **options: json.dumps(value, ensure_ascii=False, **options)
         special = {name: _text(self.config.get(name)) for name in ("bos_token", "eos_token", "pad_token", "unk_token")}
         try:
-            return environment.from_string(template).render(messages=messages, add_generation_prompt=True, **special, **variables)
+            return environment.from_string(template).render(messages=messages, **{"add_generation_prompt": True, **special, **(variables or {})})
         except (TemplateError, TypeError) as error:
             raise ValueError(f"the chat template refuses these messages: {error}") from error
 

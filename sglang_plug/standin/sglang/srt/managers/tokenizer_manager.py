@@ -169,11 +169,11 @@ class TokenizerManager:
         """
         if (obj.text is None) == (obj.input_ids is None):
             raise FieldError("text", "give either text or input_ids")
-        name = "text" if obj.text is not None else "input_ids"
+        name = obj.field
         ids = self.tokenizer.encode(obj.text, obj.add_special_tokens) if obj.text is not None else obj.input_ids or []
         if not ids:
             raise FieldError(name, "the prompt is empty")
-        if obj.input_ids is not None and not all(isinstance(i, int) and not isinstance(i, bool) and 0 <= i < self.vocab_size for i in ids):
+        if obj.input_ids is not None and not all(0 <= token < self.vocab_size for token in ids):
             raise FieldError(name, f"must be whole numbers from 0 to {self.vocab_size - 1}")
         if len(ids) >= self.sequence_limit:
             raise FieldError(name, f"the prompt has {len(ids)} tokens; this server takes fewer than {self.sequence_limit}")

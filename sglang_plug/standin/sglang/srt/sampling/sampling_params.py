@@ -1,14 +1,14 @@
-"""`SamplingParams`: what a client may ask about sampling, judged field by field."""
+"""`SamplingParams`: what a client may ask about sampling, judged field by field when it is made."""
 
 from __future__ import annotations
 
-import dataclasses
-import math
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 DEFAULT_MAX_NEW_TOKENS = 128
-_UNLIMITED = 1 << 30
+NO_LIMIT = 1 << 30
+_SEEDS = 1 << 63
 
 
 class FieldError(ValueError):
@@ -19,75 +19,53 @@ class FieldError(ValueError):
         self.field = field
 
 
-@dataclass
-class SamplingParams:
-    """How to go on from a prompt. `temperature` 0 takes the likeliest token."""
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
 
-    max_new_tokens: int | None = DEFAULT_MAX_NEW_TOKENS
-    temperature: float = 1.0
-    top_p: float = 1.0
-    top_k: int = -1
-    min_p: float = 0.0
-    stop: str | list[str] | None = None
-    stop_token_ids: list[int] | None = None
+
+def _not_zero(value: int) -> int:
+    if value == 0:
+        raise ValueError("must be at least 1, or -1 for no limit")
+    return value
+
+
+class Sampling(BaseModel):
+    """What every interface offers, under the same names. `temperature` 0 takes the likeliest token; penalties count the answer's tokens.
+
+    A field that is null is as good as left out.
+
+    Raises:
+        ValidationError: naming the field.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+    n: int = Field(default=1, ge=1, le=128)
+    temperature: float = Field(default=1.0, ge=0, le=100)
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    top_k: Annotated[int, Field(ge=-1), AfterValidator(_not_zero)] = -1
+    min_p: float = Field(default=0.0, ge=0, le=1)
+    frequency_penalty: float = Field(default=0.0, ge=-2, le=2)
+    presence_penalty: float = Field(default=0.0, ge=-2, le=2)
+    repetition_penalty: float = Field(default=1.0, gt=0, le=2)
+    stop: Annotated[list[Annotated[str, Field(min_length=1, max_length=256)]], BeforeValidator(_listed), Field(max_length=16)] = []
+    stop_token_ids: list[int] = []
     ignore_eos: bool = False
-    sampling_seed: int | None = None
     skip_special_tokens: bool = True
 
+    @model_validator(mode="before")
     @classmethod
-    def from_client(cls, given: Any) -> SamplingParams:
-        """Read a client's object.
+    def _without_nulls(cls, given: Any) -> Any:
+        return {name: value for name, value in given.items() if value is not None} if isinstance(given, dict) else given
 
-        Raises:
-            FieldError: an unknown name, or a value that makes no sense.
-        """
-        if given is None:
-            given = {}
-        if not isinstance(given, dict):
-            raise FieldError("sampling_params", "must be an object")
-        names = {entry.name for entry in dataclasses.fields(cls)}
-        for name in given:
-            if name not in names:
-                raise FieldError(f"sampling_params.{name}", "the stand-in does not know it; it knows " + ", ".join(sorted(names)))
-        params = cls(**given)
-        params.verify("sampling_params.")
-        return params
 
-    def verify(self, prefix: str = "") -> None:
-        """Judge every field.
+class SamplingParams(Sampling):
+    """How to go on from a prompt."""
 
-        Raises:
-            FieldError: naming the field, under `prefix`.
-        """
-        if self.max_new_tokens is None:
-            self.max_new_tokens = _UNLIMITED
-
-        def number(name: str, low: float, high: float = math.inf, whole: bool = False) -> None:
-            value = getattr(self, name)
-            kinds = int if whole else (int, float)
-            if isinstance(value, bool) or not isinstance(value, kinds) or not low <= value <= high:
-                raise FieldError(prefix + name, f"must be a {'whole ' if whole else ''}number from {low:g} to {high:g}, not {value!r}")
-
-        number("max_new_tokens", 0, whole=True)
-        number("temperature", 0, 100)
-        number("top_p", 0, 1)
-        number("min_p", 0, 1)
-        number("top_k", -1, whole=True)
-        if self.top_p == 0:
-            raise FieldError(prefix + "top_p", "must be greater than 0")
-        if self.top_k == 0:
-            raise FieldError(prefix + "top_k", "must be at least 1, or -1 for no limit")
-        if self.sampling_seed is not None:
-            number("sampling_seed", 0, 2**63 - 1, whole=True)
-        stops = [self.stop] if isinstance(self.stop, str) else self.stop or []
-        if not isinstance(stops, list) or not all(isinstance(text, str) and 0 < len(text) <= 256 for text in stops) or len(stops) > 16:
-            raise FieldError(prefix + "stop", "must be a text or at most 16 texts, each of 1 to 256 characters")
-        self.stop = stops
-        ids = self.stop_token_ids or []
-        if not isinstance(ids, list) or not all(isinstance(number_, int) for number_ in ids):
-            raise FieldError(prefix + "stop_token_ids", "must be a list of whole numbers")
+    max_new_tokens: int = Field(default=DEFAULT_MAX_NEW_TOKENS, ge=0)
+    sampling_seed: int | None = Field(default=None, ge=-_SEEDS, lt=_SEEDS)
 
     @property
-    def stop_texts(self) -> tuple[str, ...]:
-        """The stop strings, after `verify`."""
-        return tuple([self.stop] if isinstance(self.stop, str) else self.stop or ())
+    def penalizes(self) -> bool:
+        """Whether tokens that the answer has already had are less likely."""
+        return (self.frequency_penalty, self.presence_penalty, self.repetition_penalty) != (0, 0, 1)

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from ...sampling.sampling_params import SamplingParams
+from ...sampling.sampling_params import NO_LIMIT, Sampling, SamplingParams
 
-# Field -> the values that ask for nothing.
-_UNSUPPORTED: dict[str, tuple[Any, ...]] = {
-    "n": (1,),
+# Fields that change no answer, and fields that ask for nothing with one of these values.
+_IDLE = ("user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "parallel_tool_calls")
+_NEUTRAL: dict[str, tuple[Any, ...]] = {
     "best_of": (1,),
-    "logprobs": (False, 0),
+    "logprobs": (False,),
     "top_logprobs": (0,),
     "echo": (False,),
     "suffix": ("",),
-    "presence_penalty": (0,),
-    "frequency_penalty": (0,),
-    "repetition_penalty": (1,),
     "logit_bias": ({},),
     "tools": ([],),
+    "tool_choice": ("none", "auto"),
     "functions": ([],),
+    "modalities": (["text"],),
     "response_format": ({"type": "text"},),
-    "regex": (),
-    "json_schema": (),
-    "ebnf": (),
 }
 
 
@@ -35,57 +31,33 @@ class StreamOptions(BaseModel):
     include_usage: bool = False
 
 
-class CommonRequest(BaseModel):
+class CommonRequest(Sampling):
     """The fields that chats and completions share."""
 
-    model_config = ConfigDict(extra="allow", strict=True)
-
     model: str = ""
-    temperature: float | None = None
-    top_p: float | None = None
-    top_k: int | None = None
-    min_p: float | None = None
-    max_tokens: int | None = None
-    stop: str | list[str] | None = None
-    stop_token_ids: list[int] | None = None
-    ignore_eos: bool = False
-    skip_special_tokens: bool = True
-    seed: int | None = None
+    max_tokens: int | None = Field(default=None, ge=0)
+    seed: int | None = Field(default=None, ge=-(1 << 63), lt=1 << 63)
     stream: bool = False
     stream_options: StreamOptions | None = None
 
-    @model_validator(mode="after")
-    def refuse_what_is_not_computed(self) -> CommonRequest:
-        """Refuse active fields that the stand-in does not compute. Raises: ValueError."""
-        for name, neutral in _UNSUPPORTED.items():
-            value = (self.model_extra or {}).get(name)
-            if value is not None and value not in neutral:
-                raise ValueError(f"{name}: the stand-in does not support it")
-        return self
+    @model_validator(mode="before")
+    @classmethod
+    def _without_idle_fields(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        asks = {name: value for name, value in given.items() if name not in _IDLE}
+        return {
+            name: value for name, value in asks.items() if not any(value is no or (value == no and value) for no in _NEUTRAL.get(name, ()))
+        }
 
-    def limit(self) -> int | None:
-        """Return the longest answer, None for as long as fits."""
-        return self.max_tokens
+    def limit(self) -> int:
+        """Return the longest answer."""
+        return NO_LIMIT if self.max_tokens is None else self.max_tokens
 
     def sampling_params(self) -> SamplingParams:
-        """Return the engine's parameters. Raises: FieldError."""
-        chosen: dict[str, Any] = {
-            "temperature": self.temperature,
-            "top_p": self.top_p,
-            "top_k": self.top_k,
-            "min_p": self.min_p,
-            "sampling_seed": self.seed,
-        }
-        params = SamplingParams(
-            max_new_tokens=self.limit(),
-            stop=self.stop,
-            stop_token_ids=self.stop_token_ids,
-            ignore_eos=self.ignore_eos,
-            skip_special_tokens=self.skip_special_tokens,
-            **{name: value for name, value in chosen.items() if value is not None},
-        )
-        params.verify()
-        return params
+        """Return the engine's parameters."""
+        shared = {name: getattr(self, name) for name in Sampling.model_fields}
+        return SamplingParams(max_new_tokens=self.limit(), sampling_seed=self.seed, **shared)
 
 
 class CompletionRequest(CommonRequest):
@@ -93,14 +65,8 @@ class CompletionRequest(CommonRequest):
 
     prompt: str | list[str] | list[int] | list[list[int]]
 
-    def limit(self) -> int | None:
+    def limit(self) -> int:
         return 16 if self.max_tokens is None else self.max_tokens  # OpenAI's default
-
-    def prompts(self) -> list[str | list[int]]:
-        """Return the prompts one by one."""
-        if isinstance(self.prompt, str) or (self.prompt and isinstance(self.prompt[0], int)):
-            return [self.prompt]
-        return list(self.prompt)  # type: ignore[arg-type]
 
 
 class TextPart(BaseModel):
@@ -110,27 +76,35 @@ class TextPart(BaseModel):
     text: str
 
 
+def _parts(content: Any) -> Any:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
 class Message(BaseModel):
     """One message of a conversation."""
 
     model_config = ConfigDict(extra="allow")
 
-    role: str
-    content: str | list[TextPart] | None = None
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: Annotated[list[TextPart] | None, BeforeValidator(_parts)] = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Message:
+        if self.content is None and self.role != "assistant":
+            raise ValueError(f"the {self.role}'s content is missing")
+        return self
 
     def plain(self) -> dict[str, Any]:
         """Return the message as chat templates want it."""
-        content = self.content
-        text = "".join(part.text for part in content) if isinstance(content, list) else content or ""
-        return {**(self.model_extra or {}), "role": self.role, "content": text}
+        return {**(self.model_extra or {}), "role": self.role, "content": "".join(part.text for part in self.content or ())}
 
 
 class ChatCompletionRequest(CommonRequest):
     """`/v1/chat/completions`."""
 
     messages: list[Message] = Field(min_length=1)
-    max_completion_tokens: int | None = None
-    chat_template_kwargs: dict[str, Any] | None = None
+    max_completion_tokens: int | None = Field(default=None, ge=0)
+    chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
 
-    def limit(self) -> int | None:
-        return self.max_completion_tokens if self.max_completion_tokens is not None else self.max_tokens
+    def limit(self) -> int:
+        return super().limit() if self.max_completion_tokens is None else self.max_completion_tokens

@@ -7,12 +7,13 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from ...managers.io_struct import GenerateReqInput
 from ...sampling.sampling_params import FieldError
+from ..generate import each, requests
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from ...managers.io_struct import GenerateReqInput
     from ...managers.tokenizer_manager import TokenizerManager
     from .protocol import ChatCompletionRequest, CommonRequest, CompletionRequest
 
@@ -47,9 +48,8 @@ class Serving:
         """Return the engine's requests. Raises: FieldError."""
         inputs = self.inputs(request)
         if request.stream and len(inputs) > 1:
-            raise FieldError("prompt", "a stream answers one prompt")
+            raise FieldError("n" if request.n > 1 else "prompt", "a stream gives one answer to one prompt")
         for item in inputs:
-            item.sampling_params = request.sampling_params()
             item.stream = item.incremental = request.stream
         return inputs
 
@@ -58,7 +58,7 @@ class Serving:
         answers = await self.manager.complete(inputs)
         metas = [answer["meta_info"] for answer in answers]
         choices = [self.choice(i, answer["text"], _reason(answer)) for i, answer in enumerate(answers)]
-        return {**self._head(request, self.kind), "choices": choices, "usage": _usage(metas)}
+        return {**self._head(request, self.kind), "choices": choices, "usage": _usage(metas, request.n)}
 
     async def stream(self, request: CommonRequest, item: GenerateReqInput) -> AsyncIterator[str]:
         """Yield the answer as server-sent events."""
@@ -87,10 +87,13 @@ class ServingChat(Serving):
     def inputs(self, request: ChatCompletionRequest) -> list[GenerateReqInput]:
         messages = [message.plain() for message in request.messages]
         try:
-            prompt = self.manager.tokenizer.apply_chat_template(messages, **(request.chat_template_kwargs or {}))
+            prompt = self.manager.tokenizer.apply_chat_template(messages, request.chat_template_kwargs)
         except ValueError as error:
             raise FieldError("messages", str(error)) from error
-        return [GenerateReqInput(text=prompt, add_special_tokens=False)]
+        inputs = requests("messages", [prompt], request.sampling_params())
+        for item in inputs:
+            item.add_special_tokens = False  # the template has put them
+        return inputs
 
     def choice(self, index: int, text: str, reason: str | None) -> dict[str, Any]:
         return {"index": index, "message": {"role": "assistant", "content": text}, "finish_reason": reason, "logprobs": None}
@@ -109,10 +112,9 @@ class ServingCompletion(Serving):
     prefix = "cmpl"
 
     def inputs(self, request: CompletionRequest) -> list[GenerateReqInput]:
-        prompts = request.prompts()
-        if not prompts:
+        if not (prompts := each(request.prompt)):
             raise FieldError("prompt", "there is none")
-        return [GenerateReqInput(text=p) if isinstance(p, str) else GenerateReqInput(input_ids=p) for p in prompts]
+        return requests("prompt", prompts, request.sampling_params())
 
     def choice(self, index: int, text: str, reason: str | None) -> dict[str, Any]:
         return {"index": index, "text": text, "finish_reason": reason, "logprobs": None}
@@ -125,8 +127,9 @@ def _reason(answer: dict[str, Any]) -> str | None:
     return reason and reason["type"]
 
 
-def _usage(metas: list[dict[str, Any]]) -> dict[str, int]:
-    prompt = sum(meta["prompt_tokens"] for meta in metas)
+def _usage(metas: list[dict[str, Any]], answers: int = 1) -> dict[str, int]:
+    """Return the token counts; a prompt with several answers counts once."""
+    prompt = sum(meta["prompt_tokens"] for meta in metas[::answers])
     answer = sum(meta["completion_tokens"] for meta in metas)
     return {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}
 
