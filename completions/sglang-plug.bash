@@ -1,11 +1,16 @@
 # Completion for sglang-plug, made by `sglang-plug completion`. Live values come from metadata and the catalogue alone.
 _sglang_plug() {
-  local cur=${COMP_WORDS[COMP_CWORD]}
-  if [[ $cur == '=' ]]; then cur=''; fi
+  local typed=${COMP_WORDS[COMP_CWORD]} quote=''
+  case "$typed" in
+    =) typed='' ;;
+    [\"\']*) quote=${typed:0:1} typed=${typed:1} ;;
+    *) typed=${typed//\\/} ;;
+  esac
   COMPREPLY=()
-  local path='' source='' flags='' first='' kind='' word flag='' i
+  local path='' source='' flags='' first='' kind='' word flag='' rest='' i
   for ((i = 1; i < COMP_CWORD; i++)); do
     word=${COMP_WORDS[i]}
+    if [[ $word == '--' ]]; then rest=yes; break; fi
     case "$path|$word" in
       '|new-platform') path='new-platform' ;;
       '|new-hook') path='new-hook' ;;
@@ -55,7 +60,7 @@ _sglang_plug() {
     'resolve|--sglang') source='live releases' ;;
     'resolve|--platform') source='live platforms' ;;
     'resolve|--plugins') source='live hooks' ;;
-    'resolve|--env') source=none ;;
+    'resolve|--env') source='live variables' ;;
     'resolve|--hook') source='live targets' ;;
     'resolve|--format'|'resolve|-f') source='words text json mermaid svg' ;;
     'resolve|--timeout') source=none ;;
@@ -76,13 +81,13 @@ _sglang_plug() {
     'check|--select') source='live codes' ;;
     'check|--ignore') source='live codes' ;;
     'check|--baseline') source='live files' ;;
-    'check|--write-baseline') source=none ;;
+    'check|--write-baseline') source='live files' ;;
     'check|--format'|'check|-f') source='words text json sarif junit markdown github' ;;
     'check|--output'|'check|-o') source='live files' ;;
     'contract show|--method') source='live methods' ;;
     'contract show|--runtime') source='words srt diffusion all' ;;
     'contract show|--format'|'contract show|-f') source='words text json' ;;
-    'contract diff|--targets') source=none ;;
+    'contract diff|--targets') source='live targets' ;;
     'contract diff|--runtime') source='words srt diffusion all' ;;
     'contract diff|--format'|'contract diff|-f') source='words text json' ;;
     'contract targets|--sglang') source='live releases' ;;
@@ -101,7 +106,7 @@ _sglang_plug() {
     'new-hook') flags='--target --type --runtime --sglang --into --output --dry-run --force --yes -y --help -h' first='' kind='' ;;
     'doctor') flags='--runtime --python --launch --select --ignore --strict --no-strict --timeout --memory --jobs -j --isolation --verbose -v --format -f --output -o --help -h' first='' kind='names' ;;
     'resolve') flags='--runtime --python --launch --sglang --platform --plugins --env --hook --verify --strict --format -f --timeout --help -h' first='' kind='' ;;
-    'serve') flags='--platform --plugins --runtime --engine --python --no-preflight --allow --expect-fingerprint --record --ready-timeout --print-command --format --help -h' first='' kind='' ;;
+    'serve') flags='--platform --plugins --runtime --engine --python --no-preflight --allow --expect-fingerprint --record --ready-timeout --print-command --format --help -h' first='' kind='files' ;;
     'hooks') flags='--all --strict --format -f --output -o --help -h' first='' kind='files' ;;
     'check') flags='--sglang --runtime --select --ignore --strict --no-strict --baseline --write-baseline --fix --yes -y --format -f --output -o --help -h' first='' kind='files' ;;
     'contract') flags='--help -h' first='show diff targets build releases' kind='' ;;
@@ -114,22 +119,21 @@ _sglang_plug() {
     'explain') flags='--help -h' first='' kind='codes' ;;
     'completion') flags='--help -h' first='bash zsh fish powershell' kind='' ;;
   esac
-  _sglang_plug_offer() {
-    case "$1" in
-      files) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
-      ?*) local out
-        out=$("${COMP_WORDS[0]}" __values "$1" "$cur" 2>/dev/null)
-        mapfile -t COMPREPLY < <(compgen -W "$out" -- "$cur")
-        if [[ ${COMPREPLY[0]} == *. ]]; then compopt -o nospace 2>/dev/null; fi ;;
-    esac
-  }
   case "$source" in
-    words\ *) mapfile -t COMPREPLY < <(compgen -W "${source#words }" -- "$cur"); return ;;
-    live\ *) _sglang_plug_offer "${source#live }"; return ;;
-    none) compopt -o default 2>/dev/null; return ;;
+    words\ *) first=${source#words } ;;
+    live\ *) kind=${source#live } first='' ;;
+    none) first='' kind='' ;;
+    *) if [[ $typed == -* && -z $rest ]]; then first=$flags; fi ;;
   esac
-  if [[ $cur == -* ]]; then mapfile -t COMPREPLY < <(compgen -W "$flags" -- "$cur"); return; fi
-  if [[ -n $first ]]; then mapfile -t COMPREPLY < <(compgen -W "$first" -- "$cur"); return; fi
-  _sglang_plug_offer "$kind"
+  if [[ -n $first ]]; then mapfile -t COMPREPLY < <(compgen -W "$first" -- "$typed"); return; fi
+  case "$kind" in
+    '') ;;
+    files) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$typed") ;;
+    *) while IFS= read -r word; do  # never `compgen -W`, which would run what a name holds
+        if [[ -z $quote ]]; then printf -v word %q "$word"; fi
+        COMPREPLY+=("$word")
+      done < <("${COMP_WORDS[0]/#\~/$HOME}" __values "$kind" "$typed" 2>/dev/null)
+      if [[ ${COMPREPLY[0]} == *[.=] ]]; then compopt -o nospace 2>/dev/null; fi ;;
+  esac
 }
 complete -F _sglang_plug sglang-plug

@@ -40,7 +40,9 @@ function __sglang_plug_path
     test "$path" = "$argv[1]"
 end
 function __sglang_plug_values
-    sglang-plug __values $argv[1] (commandline -ct) 2>/dev/null
+    set -l typed (commandline -ct | string replace -r '^--[^=]*=' '' | string unescape)
+    set -l tool (commandline -opc)[1]
+    command $tool __values $argv[1] "$typed" 2>/dev/null
 end
 complete -c sglang-plug -f
 complete -c sglang-plug -n "__sglang_plug_path ''" -a new-platform -d 'Scaffold a hardware platform plugin.'
@@ -57,7 +59,7 @@ complete -c sglang-plug -n "__sglang_plug_path ''" -a completion -d 'Print the c
 complete -c sglang-plug -n "__sglang_plug_path ''" -l version -s V -d 'Print the version and exit.'
 complete -c sglang-plug -n "__sglang_plug_path ''" -l help -s h -d 'Show this message and exit.'
 complete -c sglang-plug -n "__sglang_plug_path 'new-platform'" -l runtime -xa 'srt diffusion both' -d 'LLM serving (srt), image and video generation (diffusion), or both. [default: srt]'
-complete -c sglang-plug -n "__sglang_plug_path 'new-platform'" -l device-type -rF -d 'The torch device type; cpu serves at once. [default: cpu]'
+complete -c sglang-plug -n "__sglang_plug_path 'new-platform'" -l device-type -x -d 'The torch device type; cpu serves at once. [default: cpu]'
 complete -c sglang-plug -n "__sglang_plug_path 'new-platform'" -l hooks -l no-hooks -d 'Add a hook plugin. [default: hooks]'
 complete -c sglang-plug -n "__sglang_plug_path 'new-platform'" -l sglang -xa '(__sglang_plug_values releases)' -d 'The SGLang release that is followed. [default: the installed one, else the newest known]'
 complete -c sglang-plug -n "__sglang_plug_path 'new-platform'" -l output -rF -d 'The folder to make the package\'s folder in.'
@@ -82,9 +84,9 @@ complete -c sglang-plug -n "__sglang_plug_path 'doctor'" -l launch -xa 'script m
 complete -c sglang-plug -n "__sglang_plug_path 'doctor'" -l select -xa '(__sglang_plug_values codes)' -d 'Only these rules: codes, their beginnings (SP5) or names.'
 complete -c sglang-plug -n "__sglang_plug_path 'doctor'" -l ignore -xa '(__sglang_plug_values codes)' -d 'Not these rules.'
 complete -c sglang-plug -n "__sglang_plug_path 'doctor'" -l strict -l no-strict -d 'Warnings fail too.'
-complete -c sglang-plug -n "__sglang_plug_path 'doctor'" -l timeout -rF -d 'How long one plugin may take. [default: 20; 90 on real SGLang]'
-complete -c sglang-plug -n "__sglang_plug_path 'doctor'" -l memory -rF -d 'What one plugin may allocate; 0 for no limit. [default: 4096]'
-complete -c sglang-plug -n "__sglang_plug_path 'doctor'" -l jobs -s j -rF -d 'Plugins examined at a time. [default: one a core]'
+complete -c sglang-plug -n "__sglang_plug_path 'doctor'" -l timeout -x -d 'How long one plugin may take. [default: 20; 90 on real SGLang]'
+complete -c sglang-plug -n "__sglang_plug_path 'doctor'" -l memory -x -d 'What one plugin may allocate; 0 for no limit. [default: 4096]'
+complete -c sglang-plug -n "__sglang_plug_path 'doctor'" -l jobs -s j -x -d 'Plugins examined at a time. [default: one a core]'
 complete -c sglang-plug -n "__sglang_plug_path 'doctor'" -l isolation -xa 'auto fork spawn' -d 'Try plugins in forks of one process that imported SGLang, or in interpreters of their own that import it again (slow). auto: forks where they are safe. [default: auto]'
 complete -c sglang-plug -n "__sglang_plug_path 'doctor'" -l verbose -s v -d 'Show tracebacks.'
 complete -c sglang-plug -n "__sglang_plug_path 'doctor'" -l format -s f -xa 'text json sarif junit markdown github html' -d 'How the answer is written.'
@@ -96,13 +98,14 @@ complete -c sglang-plug -n "__sglang_plug_path 'resolve'" -l launch -xa 'script 
 complete -c sglang-plug -n "__sglang_plug_path 'resolve'" -l sglang -xa '(__sglang_plug_values releases)' -d 'Decide by the rules of this release (0.5.11 and later). [default: the installed one\'s]'
 complete -c sglang-plug -n "__sglang_plug_path 'resolve'" -l platform -xa '(__sglang_plug_values platforms)' -d 'As if the platform selector named this (of each runtime that has such a platform).'
 complete -c sglang-plug -n "__sglang_plug_path 'resolve'" -l plugins -xa '(__sglang_plug_values hooks)' -d 'As if SGLANG_PLUGINS were this.'
-complete -c sglang-plug -n "__sglang_plug_path 'resolve'" -l env -rF -d 'As if this variable were set; NAME alone removes it. Repeatable.'
+complete -c sglang-plug -n "__sglang_plug_path 'resolve'" -l env -xa '(__sglang_plug_values variables)' -d 'As if this variable were set; NAME alone removes it. Repeatable.'
 complete -c sglang-plug -n "__sglang_plug_path 'resolve'" -l hook -xa '(__sglang_plug_values targets)' -d 'Answer another question: in which processes does a hook on this target fire?'
 complete -c sglang-plug -n "__sglang_plug_path 'resolve'" -l verify -d 'Run the real host in a child too; a difference is an error.'
 complete -c sglang-plug -n "__sglang_plug_path 'resolve'" -l strict -d 'Exit 1 when a platform plugin failed on the way.'
 complete -c sglang-plug -n "__sglang_plug_path 'resolve'" -l format -s f -xa 'text json mermaid svg' -d 'How the answer is written.'
-complete -c sglang-plug -n "__sglang_plug_path 'resolve'" -l timeout -rF -d 'How long one callback may take.'
+complete -c sglang-plug -n "__sglang_plug_path 'resolve'" -l timeout -x -d 'How long one callback may take.'
 complete -c sglang-plug -n "__sglang_plug_path 'resolve'" -l help -s h -d 'Show this message and exit.'
+complete -c sglang-plug -n "__sglang_plug_path 'serve'" -F
 complete -c sglang-plug -n "__sglang_plug_path 'serve'" -l platform -xa '(__sglang_plug_values platforms)' -d 'Serve on this platform plugin, or refuse.'
 complete -c sglang-plug -n "__sglang_plug_path 'serve'" -l plugins -xa '(__sglang_plug_values hooks)' -d 'Load only these plugins (SGLANG_PLUGINS).'
 complete -c sglang-plug -n "__sglang_plug_path 'serve'" -l runtime -xa 'auto srt diffusion' -d 'auto: told by the model.'
@@ -110,9 +113,9 @@ complete -c sglang-plug -n "__sglang_plug_path 'serve'" -l engine -xa 'auto sgla
 complete -c sglang-plug -n "__sglang_plug_path 'serve'" -l python -rF -d 'The interpreter, or the virtual environment, of the engine.'
 complete -c sglang-plug -n "__sglang_plug_path 'serve'" -l no-preflight -d 'Start without any check.'
 complete -c sglang-plug -n "__sglang_plug_path 'serve'" -l allow -xa '(__sglang_plug_values codes)' -d 'Start in spite of this finding. Repeatable.'
-complete -c sglang-plug -n "__sglang_plug_path 'serve'" -l expect-fingerprint -rF -d 'Refuse when SGLang, plugins or variables differ from the node that printed this.'
+complete -c sglang-plug -n "__sglang_plug_path 'serve'" -l expect-fingerprint -x -d 'Refuse when SGLang, plugins or variables differ from the node that printed this.'
 complete -c sglang-plug -n "__sglang_plug_path 'serve'" -l record -rF -d 'Write down which hooks fire, for the `hooks` command.'
-complete -c sglang-plug -n "__sglang_plug_path 'serve'" -l ready-timeout -rF -d 'Give up when no request is answered after so many seconds.'
+complete -c sglang-plug -n "__sglang_plug_path 'serve'" -l ready-timeout -x -d 'Give up when no request is answered after so many seconds.'
 complete -c sglang-plug -n "__sglang_plug_path 'serve'" -l print-command -d 'Print variables and arguments; start nothing.'
 complete -c sglang-plug -n "__sglang_plug_path 'serve'" -l format -xa 'shell json dockerfile systemd kubernetes' -d 'How --print-command writes them.'
 complete -c sglang-plug -n "__sglang_plug_path 'serve'" -l help -s h -d 'Show this message and exit.'
@@ -148,17 +151,17 @@ complete -c sglang-plug -n "__sglang_plug_path 'contract show'" -l format -s f -
 complete -c sglang-plug -n "__sglang_plug_path 'contract show'" -l help -s h -d 'Show this message and exit.'
 complete -c sglang-plug -n "__sglang_plug_path 'contract diff'" -a '(__sglang_plug_values releases)'
 complete -c sglang-plug -n "__sglang_plug_path 'contract diff'" -l platform -d 'The platform contract (the default).'
-complete -c sglang-plug -n "__sglang_plug_path 'contract diff'" -l targets -rF -d 'What can be hooked, by a pattern.'
+complete -c sglang-plug -n "__sglang_plug_path 'contract diff'" -l targets -xa '(__sglang_plug_values targets)' -d 'What can be hooked, by a pattern.'
 complete -c sglang-plug -n "__sglang_plug_path 'contract diff'" -l runtime -xa 'srt diffusion all' -d 'LLM serving, image and video generation, or both.'
 complete -c sglang-plug -n "__sglang_plug_path 'contract diff'" -l format -s f -xa 'text json' -d 'How the answer is written.'
 complete -c sglang-plug -n "__sglang_plug_path 'contract diff'" -l help -s h -d 'Show this message and exit.'
 complete -c sglang-plug -n "__sglang_plug_path 'contract targets'" -a '(__sglang_plug_values targets)'
 complete -c sglang-plug -n "__sglang_plug_path 'contract targets'" -l sglang -xa '(__sglang_plug_values releases)' -d 'A release. [default: the newest known]'
-complete -c sglang-plug -n "__sglang_plug_path 'contract targets'" -l limit -rF -d 'Show no more than so many.'
+complete -c sglang-plug -n "__sglang_plug_path 'contract targets'" -l limit -x -d 'Show no more than so many.'
 complete -c sglang-plug -n "__sglang_plug_path 'contract targets'" -l format -s f -xa 'text json' -d 'How the answer is written.'
 complete -c sglang-plug -n "__sglang_plug_path 'contract targets'" -l help -s h -d 'Show this message and exit.'
 complete -c sglang-plug -n "__sglang_plug_path 'contract build'" -F
-complete -c sglang-plug -n "__sglang_plug_path 'contract build'" -l release -rF -d 'What to call a source that does not say.'
+complete -c sglang-plug -n "__sglang_plug_path 'contract build'" -l release -x -d 'What to call a source that does not say.'
 complete -c sglang-plug -n "__sglang_plug_path 'contract build'" -l output -s o -rF -d 'One file for all sources. [default: one each, in the user\'s cache]'
 complete -c sglang-plug -n "__sglang_plug_path 'contract build'" -l help -s h -d 'Show this message and exit.'
 complete -c sglang-plug -n "__sglang_plug_path 'contract releases'" -l format -s f -xa 'text json' -d 'How the answer is written.'

@@ -26,11 +26,11 @@ class Shell(StrEnum):
 OPTION_KINDS = {
     "--allow": "codes",
     "--baseline": "files",
+    "--env": "variables",
     "--hook": "targets",
     "--ignore": "codes",
     "--into": "files",
     "--method": "methods",
-    "--model-path": "files",
     "--output": "files",
     "--platform": "platforms",
     "--plugins": "hooks",
@@ -39,6 +39,8 @@ OPTION_KINDS = {
     "--select": "codes",
     "--sglang": "releases",
     "--target": "targets",
+    "--targets": "targets",
+    "--write-baseline": "files",
 }
 #: The same for a command's positional words; `explain CODE` completes codes.
 ARGUMENT_KINDS = {
@@ -50,6 +52,7 @@ ARGUMENT_KINDS = {
     "doctor": "names",
     "explain": "codes",
     "hooks": "files",
+    "serve": "files",
 }
 
 

@@ -23,12 +23,12 @@ def _nothing(_prefix: str) -> Iterable[str]:
     return ()
 
 
-def _names(*endings: str) -> Callable[[str], Iterable[str]]:
+def _names(ending: str, *keys: str) -> Callable[[str], Iterable[str]]:
     def names(_prefix: str) -> Iterable[str]:
         from sglang_plug.probe.inside import metadata
 
         rows = metadata.environment({"detail": False})["entry_points"]
-        return [row["name"] for row in rows if row["group"].startswith("sglang.") and row["group"].endswith(endings)]
+        return [row[key] for row in rows for key in keys if row["group"].startswith("sglang.") and row["group"].endswith(ending)]
 
     return names
 
@@ -36,7 +36,7 @@ def _names(*endings: str) -> Callable[[str], Iterable[str]]:
 def _listed(prefix: str) -> Iterable[str]:
     """A comma-separated list: the last word is completed, the others stay."""
     done, comma, _ = prefix.rpartition(",")
-    return [done + comma + name for name in _names(".plugins")(prefix) if name not in done.split(",")]
+    return [done + comma + name for name in _names(".plugins", "name")(prefix) if name not in done.split(",")]
 
 
 def _codes(_prefix: str) -> Iterable[str]:
@@ -79,12 +79,19 @@ def _methods(_prefix: str) -> Iterable[str]:
     return [name for runtime in ("srt", "diffusion") if (contract := release.platform_contract(runtime)) for name in contract.members]
 
 
+def _variables(_prefix: str) -> Iterable[str]:
+    from sglang_plug.core.environ import VARIABLES
+
+    return [f"{name}=" for name in VARIABLES]
+
+
 KINDS: dict[str, Callable[[str], Iterable[str]]] = {
     "codes": _codes,
     "hooks": _listed,
     "methods": _methods,
-    "names": _names(""),
-    "platforms": _names(".platforms"),
+    "names": _names("", "name", "dist"),
+    "platforms": _names(".platforms", "name"),
     "releases": _releases,
     "targets": _targets,
+    "variables": _variables,
 }

@@ -49,7 +49,7 @@ def render(shell: str, root: Command) -> str:
 HEADER = f"# Completion for {PROGRAM}, made by `{PROGRAM} completion`. Live values come from metadata and the catalogue alone.\n"
 
 
-def _cases(root: Command, quote: str = "'") -> tuple[list[str], list[str], list[str]]:
+def _cases(root: Command) -> tuple[list[str], list[str], list[str]]:
     """Return the shell `case` arms: path steps, value sources by `path|flag`, and candidates by path."""
     steps, values, words = [], [], []
     for path, command in root.walk():
@@ -61,100 +61,96 @@ def _cases(root: Command, quote: str = "'") -> tuple[list[str], list[str], list[
                 values.append("    " + "|".join(f"'{here}|{flag}'" for flag in option.flags) + f") source={shlex.quote(source)} ;;")
         flags = " ".join(flag for option in command.options for flag in option.flags)
         first = " ".join([*(child.name for child in command.children), *command.words])
-        words.append(f"    '{here}') flags={quote}{flags}{quote} first={quote}{first}{quote} kind={quote}{command.kind or ''}{quote} ;;")
+        words.append(f"    '{here}') flags='{flags}' first='{first}' kind='{command.kind or ''}' ;;")
     return steps, values, words
 
 
 _WALK = """\
-  local path='' source='' flags='' first='' kind='' word flag='' i
+  local path='' source='' flags='' first='' kind='' word flag='' rest='' i
   for ((i = START; i < CURRENT_INDEX; i++)); do
     word=${WORDS[i]}
+    if [[ $word == '--' ]]; then rest=yes; break; fi
     case "$path|$word" in
 STEPS
     esac
   done
-  flag=PREVIOUS
-  if [[ $flag == '=' ]]; then flag=BEFORE_PREVIOUS; fi
+  FLAG
   case "$path|$flag" in
 VALUES
   esac
   case "$path" in
 FIRST
   esac
+  case "$source" in
+    words\\ *) first=${source#words } ;;
+    live\\ *) kind=${source#live } first='' ;;
+    none) first='' kind='' ;;
+    *) if [[ $typed == -* && -z $rest ]]; then first=$flags; fi ;;
+  esac
 """
 
 
-def _bash(root: Command) -> str:
+def _walk(root: Command, **parts: str) -> str:
+    """Return the part that bash and zsh share: it finds the command, and what can stand at the cursor."""
     steps, values, words = _cases(root)
-    walk = (
-        _WALK.replace("START", "1")
-        .replace("CURRENT_INDEX", "COMP_CWORD")
-        .replace("BEFORE_PREVIOUS", "${COMP_WORDS[COMP_CWORD-2]}")
-        .replace("PREVIOUS", "${COMP_WORDS[COMP_CWORD-1]}")
-        .replace("WORDS", "COMP_WORDS", 1)
-        .replace("STEPS", "\n".join(steps))
-        .replace("VALUES", "\n".join(values))
-        .replace("FIRST", "\n".join(words))
+    text = _WALK.replace("STEPS", "\n".join(steps)).replace("VALUES", "\n".join(values)).replace("FIRST", "\n".join(words))
+    for name, part in parts.items():
+        text = text.replace(name, part)
+    return text
+
+
+def _bash(root: Command) -> str:
+    walk = _walk(
+        root,
+        START="1",
+        CURRENT_INDEX="COMP_CWORD",
+        WORDS="COMP_WORDS",
+        FLAG="flag=${COMP_WORDS[COMP_CWORD-1]}\n  if [[ $flag == '=' ]]; then flag=${COMP_WORDS[COMP_CWORD-2]}; fi",
     )
     return f"""{HEADER}_sglang_plug() {{
-  local cur=${{COMP_WORDS[COMP_CWORD]}}
-  if [[ $cur == '=' ]]; then cur=''; fi
+  local typed=${{COMP_WORDS[COMP_CWORD]}} quote=''
+  case "$typed" in
+    =) typed='' ;;
+    [\\"\\']*) quote=${{typed:0:1}} typed=${{typed:1}} ;;
+    *) typed=${{typed//\\\\/}} ;;
+  esac
   COMPREPLY=()
 {walk}\
-  _sglang_plug_offer() {{
-    case "$1" in
-      files) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
-      ?*) local out
-        out=$("${{COMP_WORDS[0]}}" __values "$1" "$cur" 2>/dev/null)
-        mapfile -t COMPREPLY < <(compgen -W "$out" -- "$cur")
-        if [[ ${{COMPREPLY[0]}} == *. ]]; then compopt -o nospace 2>/dev/null; fi ;;
-    esac
-  }}
-  case "$source" in
-    words\\ *) mapfile -t COMPREPLY < <(compgen -W "${{source#words }}" -- "$cur"); return ;;
-    live\\ *) _sglang_plug_offer "${{source#live }}"; return ;;
-    none) compopt -o default 2>/dev/null; return ;;
+  if [[ -n $first ]]; then mapfile -t COMPREPLY < <(compgen -W "$first" -- "$typed"); return; fi
+  case "$kind" in
+    '') ;;
+    files) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$typed") ;;
+    *) while IFS= read -r word; do  # never `compgen -W`, which would run what a name holds
+        if [[ -z $quote ]]; then printf -v word %q "$word"; fi
+        COMPREPLY+=("$word")
+      done < <("${{COMP_WORDS[0]/#\\~/$HOME}}" __values "$kind" "$typed" 2>/dev/null)
+      if [[ ${{COMPREPLY[0]}} == *[.=] ]]; then compopt -o nospace 2>/dev/null; fi ;;
   esac
-  if [[ $cur == -* ]]; then mapfile -t COMPREPLY < <(compgen -W "$flags" -- "$cur"); return; fi
-  if [[ -n $first ]]; then mapfile -t COMPREPLY < <(compgen -W "$first" -- "$cur"); return; fi
-  _sglang_plug_offer "$kind"
 }}
 complete -F _sglang_plug {PROGRAM}
 """
 
 
 def _zsh(root: Command) -> str:
-    steps, values, words = _cases(root)
-    walk = (
-        _WALK.replace("START", "2")
-        .replace("CURRENT_INDEX", "CURRENT")
-        .replace("BEFORE_PREVIOUS", "${words[CURRENT-2]}")
-        .replace("PREVIOUS", "${words[CURRENT-1]}")
-        .replace("WORDS", "words", 1)
-        .replace("local path='' source=''", "local where='' source=''")
-        .replace("$path|", "$where|")
-        .replace('case "$path" in', 'case "$where" in')
-        .replace("STEPS", "\n".join(steps).replace(") path=", ") where="))  # `path` is zsh's own array
-        .replace("VALUES", "\n".join(values))
-        .replace("FIRST", "\n".join(words))
-    )
+    walk = _walk(
+        root,
+        START="2",
+        CURRENT_INDEX="CURRENT",
+        WORDS="words",
+        FLAG="flag=${words[CURRENT-1]}\n  if [[ $PREFIX == --*=* ]]; then flag=${PREFIX%%=*}; compset -P 1 '*='; fi\n  typed=$PREFIX",
+    ).replace("path", "where")  # `path` is zsh's own array
     return f"""#compdef {PROGRAM}
 {HEADER}_sglang_plug() {{
+  local typed=''
 {walk}\
-  case "$source" in
-    words\\ *) compadd -- ${{(s: :)${{source#words }}}}; return ;;
-    live\\ *) kind=${{source#live }} first='' ;;
-    none) _files; return ;;
-    *) if [[ $PREFIX == -* ]]; then compadd -- ${{(s: :)flags}}; return; fi ;;
-  esac
   if [[ -n $first ]]; then compadd -- ${{(s: :)first}}; return; fi
   case "$kind" in
     '') ;;
     files) _files ;;
     *) local -a live
-      live=(${{(f)"$("${{words[1]}}" __values "$kind" "$PREFIX" 2>/dev/null)"}})
-      compadd -S '' -- ${{(M)live:#*.}}
-      compadd -- ${{live:#*.}} ;;
+      live=(${{(f)"$("${{(Q)words[1]/#\\~/$HOME}}" __values "$kind" "${{(Q)PREFIX}}" 2>/dev/null)"}})
+      compadd -S '' -- ${{(M)live:#*[.=]}}
+      compadd -- ${{live:#*[.=]}} ;;
   esac
 }}
 if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _sglang_plug "$@"; else compdef _sglang_plug {PROGRAM}; fi
@@ -181,7 +177,9 @@ def _fish(root: Command) -> str:
         '    test "$path" = "$argv[1]"',
         "end",
         "function __sglang_plug_values",
-        f"    {PROGRAM} __values $argv[1] (commandline -ct) 2>/dev/null",
+        "    set -l typed (commandline -ct | string replace -r '^--[^=]*=' '' | string unescape)",
+        "    set -l tool (commandline -opc)[1]",
+        '    command $tool __values $argv[1] "$typed" 2>/dev/null',
         "end",
         f"complete -c {PROGRAM} -f",
     ]
@@ -206,7 +204,7 @@ def _fish_value(option: Option) -> str:
         return f" -xa '{' '.join(option.choices)}'"
     if option.kind and option.kind != "files":
         return f" -xa '(__sglang_plug_values {option.kind})'"
-    return " -rF"
+    return " -rF" if option.kind else " -x"
 
 
 def _fish_quote(text: str) -> str:
@@ -220,31 +218,37 @@ def _powershell(root: Command) -> str:
         return f"    '{' '.join(path)}' = @{{ flags = @{{ {flags} }}; first = @({first}); kind = '{command.kind or ''}' }}"
 
     body = "\n".join(table(command, path) for path, command in root.walk())
-    return f"""{HEADER}Register-ArgumentCompleter -Native -CommandName {PROGRAM} -ScriptBlock {{
+    return rf"""{HEADER}Register-ArgumentCompleter -Native -CommandName {PROGRAM} -ScriptBlock {{
   param($wordToComplete, $commandAst, $cursorPosition)
   $commands = @{{
 {body}
   }}
-  $words = @($commandAst.CommandElements | ForEach-Object {{ $_.ToString() }})
+  $tool = $commandAst.CommandElements[0].ToString()
+  $words = @($commandAst.CommandElements | Select-Object -Skip 1 | ForEach-Object {{ $_.ToString() }})
   if ($wordToComplete -ne '') {{ $words = @($words | Select-Object -SkipLast 1) }}
   $path = ''
-  foreach ($word in @($words | Select-Object -Skip 1)) {{
+  $rest = $false
+  foreach ($word in $words) {{
+    if ($word -ceq '--') {{ $rest = $true; break }}
     $next = "$path $word".Trim()
     if ($commands.ContainsKey($next)) {{ $path = $next }}
   }}
   $here = $commands[$path]
-  $source = if ($words.Count -gt 1) {{ $here.flags[$words[-1]] }} else {{ $null }}
+  $typed, $lead, $flag = $wordToComplete.Trim("'", '"'), '', $(if ($words.Count) {{ $words[-1] }})
+  if ($typed -match '^(--[^=]+)=(.*)$') {{ $flag, $lead, $typed = $Matches[1], "$($Matches[1])=", $Matches[2] }}
+  $source = if ($flag) {{ $here.flags[$flag] }}
   if (-not $source) {{
-    $found = if ($wordToComplete.StartsWith('-')) {{ $here.flags.Keys }} elseif ($here.first.Count) {{ $here.first }} else {{ $null }}
-    $source = if ($found) {{ 'words ' + ($found -join ' ') }} elseif ($here.kind) {{ 'live ' + $here.kind }} else {{ '' }}
+    $first = if ($typed.StartsWith('-') -and -not $rest) {{ $here.flags.Keys }} else {{ $here.first }}
+    $source = if ($first) {{ "words $first" }} elseif ($here.kind) {{ "live $($here.kind)" }} else {{ '' }}
   }}
-  $kind, $rest = $source -split ' ', 2
+  $kind, $value = $source -split ' ', 2
   $found = switch ($kind) {{
-    'words' {{ $rest -split ' ' }}
-    'live' {{ if ($rest -ne 'files') {{ & {PROGRAM} __values $rest $wordToComplete 2>$null }} }}
+    'words' {{ $value -split ' ' }}
+    'live' {{ if ($value -ne 'files') {{ & $tool __values $value $typed 2>$null }} }}
   }}
-  $found | Where-Object {{ $_ -like "$wordToComplete*" }} | Sort-Object | ForEach-Object {{
-    [System.Management.Automation.CompletionResult]::new($_, $_, 'ParameterValue', $_)
+  $found | Where-Object {{ $_ -and $_.StartsWith($typed, 'Ordinal') }} | Sort-Object | ForEach-Object {{
+    $text = if ($_ -match '[^\w.,=/-]') {{ "'" + $_.Replace("'", "''") + "'" }} else {{ $_ }}
+    [System.Management.Automation.CompletionResult]::new($lead + $text, $_, 'ParameterValue', $_)
   }}
 }}
 """
@@ -253,4 +257,4 @@ def _powershell(root: Command) -> str:
 def _source(option: Option) -> str:
     if not option.takes_value:
         return ""
-    return f"words {' '.join(option.choices)}" if option.choices else f"live {option.kind}" if option.kind else "live files"
+    return f"words {' '.join(option.choices)}" if option.choices else f"live {option.kind}" if option.kind else "none"

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+import pty
+import re
+import select
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+import tree_sitter_pwsh
+from tree_sitter import Language, Parser
 
 from sglang_plug.checks.table import RULES
 from sglang_plug.cli.completion import tree
@@ -28,12 +35,23 @@ _sglang_plug; printf '%s\\n' "${{COMPREPLY[@]}}"
 ZSH = """
 compdef() {{ :; }}
 _files() {{ print FILES; }}
+compset() {{ PREFIX=${{PREFIX#*=}}; }}
 compadd() {{ local -a rest; while [[ $1 == -* && $1 != -- ]]; do [[ $1 == -S ]] && shift; shift; done; [[ $1 == -- ]] && shift
   for word in "$@"; do [[ $word == "$PREFIX"* ]] && print -r -- $word; done; }}
 source {script}
 words=({words}); CURRENT=${{#words}}; PREFIX=$words[-1]
 _sglang_plug
 """
+#: Names that a distribution may give its entry points; a shell that expands them runs a command.
+HOSTILE = ("my chip", "$(touch pwned)", "`touch pwned`", "semi;touch pwned", "${x:-$(touch pwned)}", "star*", "한국칩", "it's")
+#: The same, by a person at the keys: a prompt that can be waited for, and a command that prints what it was given.
+TYPED = {
+    "bash": "PS1='#''>'; source {script}; {override}",
+    "zsh": "PROMPT='#''>'; autoload -U compinit; compinit -u -D; source {script}; {override}",
+    "fish": "function fish_prompt; echo -n '#''>'; end; source {script}; function sglang-plug; printf '<%s>' $argv; echo '<end''>'; end",
+}
+OVERRIDE = """sglang-plug() { if [[ $1 == __values ]]; then command sglang-plug "$@"; else printf '<%s>' "$@"; echo '<end''>'; fi; }"""
+START = {"bash": ["bash", "--norc", "--noprofile", "-i"], "zsh": ["zsh", "-f", "-i"], "fish": ["fish", "--no-config", "-i"]}
 FISH = "source {script}; complete -C {line} | string split -f1 \\t"
 
 
@@ -44,6 +62,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     made = Site(tmp_path_factory.mktemp("completion") / "site")
     files = {"acme.py": poison, "sglang/__init__.py": poison, "torch/__init__.py": poison}
     made.add("acme-dist", {SRT_PLATFORMS: {"acme": "acme:activate"}, SRT_PLUGINS: {"acme_hooks": "acme:register"}}, files)
+    made.add("names", {SRT_PLATFORMS: dict.fromkeys(HOSTILE, "acme:activate")}, {})
     made.add("tracing", {DIFFUSION_PLUGINS: {"tracing": "acme:register"}}, {})
     return made
 
@@ -82,10 +101,15 @@ SHELLS = ("bash", "zsh", "fish")
         ("sglang-plug contract di", ["diff"]),
         ("sglang-plug resolve --ver", ["--verify"]),
         ("sglang-plug resolve --runtime ", ["all", "diffusion", "srt"]),
-        ("sglang-plug serve --platform ", ["acme"]),
+        ("sglang-plug serve --platform ", ["acme", *HOSTILE]),
+        ("sglang-plug resolve --platform ac", ["acme"]),
+        ("sglang-plug resolve --env SGLANG_PLUG", ["SGLANG_PLUGINS="]),
+        ("sglang-plug resolve --timeout ", []),
+        ("sglang-plug doctor -- --ver", []),
+        ("sglang-plug doctor -- ac", ["acme", "acme-dist", "acme_hooks"]),
         ("sglang-plug serve --plugins ", ["acme_hooks", "tracing"]),
         ("sglang-plug serve --plugins tracing,", ["tracing,acme_hooks"]),
-        ("sglang-plug doctor ac", ["acme", "acme_hooks"]),
+        ("sglang-plug doctor ac", ["acme", "acme-dist", "acme_hooks"]),
         ("sglang-plug completion ", ["bash", "fish", "powershell", "zsh"]),
         ("sglang-plug resolve --sglang 0.5.2", ["0.5.20", "0.5.21", "0.5.22", "0.5.23"]),
         ("sglang-plug explain SP1", [rule.code for rule in RULES if rule.code.startswith("SP1")]),
@@ -101,7 +125,62 @@ def test_a_shell_offers(shell: str, line: str, expected: list[str], site: Site):
     if "Scheduler.run_batch" in line or "tp_worker" in line:
         assert set(expected) <= set(offered)
     else:
-        assert offered == sorted(expected)
+        shown = [shlex.split(word)[0] for word in offered] if shell == "bash" else offered  # bash inserts what is offered as it is
+        assert sorted(shown) == sorted(expected)
+    assert not list(site.root.rglob("pwned"))
+
+
+def press(shell: str, line: str, tail: str, site: Site) -> list[str]:
+    """Type `line` and the tab key into an interactive shell, wait for `tail`, and return what the command is then given."""
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    env = {**site.env(), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(site.root), "TERM": "xterm"}
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(site.root)
+        os.execvpe(START[shell][0], START[shell], env)
+    seen = b""
+
+    def send(keys: str, awaited: str) -> None:
+        nonlocal seen
+        start, deadline = len(seen), time.monotonic() + 20
+        os.write(terminal, keys.encode())
+        while awaited.encode() not in seen[start:]:
+            assert time.monotonic() < deadline, seen
+            if select.select([terminal], [], [], 0.2)[0]:
+                seen += os.read(terminal, 65536)
+
+    try:
+        send(TYPED[shell].format(script=data_dir("completions") / FILES[shell], override=OVERRIDE) + "\n", "#>")
+        send(line, line[-2:])
+        send("\t", tail)
+        send("\n", "<end>")
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(terminal)
+    return re.findall("<(.*?)>", seen.decode().rpartition("\n")[0].rpartition("\n")[2] or seen.decode().splitlines()[-1])[:-1]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("line", "tail", "given"),
+    [
+        ("sglang-plug resolve --platform=ac", "me", ["resolve", "--platform=acme"]),
+        ("sglang-plug resolve --platform=semi", "pwned", ["resolve", "--platform=semi;touch pwned"]),
+        ("sglang-plug doctor 'my", "chip", ["doctor", "my chip"]),
+    ],
+)
+def test_what_a_shell_inserts_is_given_to_the_command_as_it_is(shell: str, line: str, tail: str, given: list[str], site: Site):
+    assert press(shell, line, tail, site) == given
+    assert not list(site.root.rglob("pwned"))
+
+
+def test_the_powershell_script_is_powershell():
+    parser = Parser(Language(tree_sitter_pwsh.language()))
+    script = parser.parse((data_dir("completions") / FILES["powershell"]).read_bytes())
+    assert not script.root_node.has_error
+    assert parser.parse(b"foreach ($x in { }").root_node.has_error
 
 
 @pytest.mark.parametrize("kind", ["platforms", "hooks", "names", "codes", "releases", "targets", "methods", "nonsense", ""])
