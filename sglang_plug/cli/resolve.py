@@ -182,13 +182,18 @@ def _answer_hook(target: str, environment: Environment, wanted: str | None, outp
     from sglang_plug.probe.headstart import FIRST, take
     from sglang_plug.probe.reach import reach
     from sglang_plug.report import hook_reach
+    from sglang_plug.report.escape import visible
 
     if output_format not in {Format.TEXT, Format.JSON}:
         raise UsageError(f"--hook is answered as text or json, not as {output_format.value}", hint="add --format json")
     if wanted is None:
         with take(environment) as probe:
-            wanted = choose_release(probe.require(FIRST)["sglang"], None)[0]
-    release = catalogue.load(catalogue.nearest(wanted))
+            here = choose_release(probe.require(FIRST)["sglang"], None)[0]
+        release = catalogue.load(catalogue.nearest(here))
+        if release.version != here:
+            typer.echo(f"note: SGLang {visible(here)} is not in the catalogue; this is {release.version}", err=True)
+    else:
+        release = catalogue.load(choose_release({}, wanted)[0])
     found = reach(release, target)
     if output_format is Format.JSON:
         typer.echo(hook_reach.document(found, release.version))

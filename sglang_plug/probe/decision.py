@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sglang_plug.probe.environment import Environment
 
 RESOLVES_AT_IMPORT = (0, 5, 13)  # since then `import sglang` itself selects the SRT platform
+UNINSTALLED = "no SGLang is installed there"
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,14 @@ class Survey:
     def has_sglang(self) -> bool:
         """Whether a real SGLang is installed there."""
         return self.facts["sglang"]["kind"] in {"installed", "source"}
+
+    @property
+    def rules(self) -> str | None:
+        """By whose rules it was decided, in words; None where those are the installed release's own."""
+        if numbers(self.release) > numbers(NEWEST):
+            return f"by the rules of SGLang {NEWEST}: those of {self.release} are not known to this sglang-plug"
+        why = "the newest known" if self.assumed == UNINSTALLED else self.assumed
+        return f"by the rules of SGLang {self.release}, {why}" if why else None
 
 
 def decide(
@@ -101,17 +110,26 @@ def choose_release(sglang: Mapping[str, Any], wanted: str | None) -> tuple[str, 
     """Return the release whose rules count, and why it is assumed where no installed SGLang says it.
 
     Raises:
-        CatalogueError: `wanted` is no release, or one without a plugin system.
+        CatalogueError: `wanted` is no release that is known, or one without a plugin system.
     """
     if wanted is not None:
-        policy("srt", wanted)
-        return wanted.removeprefix("v"), "asked for"
+        return _asked_for(wanted.strip().removeprefix("v"))
     version = sglang["version"]
     if sglang["kind"] not in {"installed", "source"}:
-        return NEWEST, "no SGLang is installed there"
+        return NEWEST, UNINSTALLED
     if version is None or numbers(version) < (0, 1):
         return NEWEST, f"the installed SGLang says {version or 'no version'}"
     return version, None
+
+
+def _asked_for(wanted: str) -> tuple[str, str]:
+    from sglang_plug.contract import catalogue
+
+    if wanted in {"newest", "latest"}:
+        return catalogue.newest(), f"the {wanted} known"
+    policy("srt", wanted)  # says what is wrong with a text that is no version, and with a release before the plugin system
+    known = catalogue.named(wanted)
+    return known, "asked for" if known == wanted else f"which stand for {wanted}"
 
 
 def numbers(release: str) -> tuple[int, ...]:

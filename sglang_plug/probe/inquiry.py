@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 FINDER = str(Path(__file__).parent.parent / "standin" / "finder.py")
 ACTIVATION_LIMIT = 20.0
 IMPORT_LIMIT = 180.0
+NOTHING: Mapping[str, Any] = {"imports": [], "platforms": {}, "verdict": {}, "plugins": {}, "together": {}}  # a rehearsal without facts
 UNPROBED = {"cpu-engine", "always"}  # detectors that need no look at the machine
 
 
@@ -145,9 +146,8 @@ class Inquiry:
             whole = 2 * self.limits.import_timeout + self.limits.timeout * (4 + len(plugins))
             reply = self.probe.ask({**request, "whole_timeout": whole}, timeout=whole + 30.0)
             facts = (reply.value or {}).get("value")
-            empty: dict[str, Any] = {"imports": [], "platforms": {}, "verdict": {}, "plugins": {}, "together": {}}
             ended = (reply.value or {}).get("ended") or {"kind": reply.ended}
-            self._rehearsals[key] = facts if facts is not None else {**empty, "ended": ended, "output": (reply.value or {}).get("output")}
+            self._rehearsals[key] = facts if facts is not None else {**NOTHING, "ended": ended, "output": (reply.value or {}).get("output")}
         return self._rehearsals[key]
 
     def _asked(self, rules: Policy) -> list[Candidate]:
@@ -230,9 +230,11 @@ class Inquiry:
 
     def _look_up_class(self, resolution: Resolution) -> tuple[Resolution, Mapping[str, Any] | None]:
         """Check without importing it that the returned class is there; where it surely is not, that is the answer."""
-        if resolution.outcome != "plugin":
-            return resolution, None
-        found = self.probe.require({"op": "locate", "qualname": resolution.qualname})
+        if resolution.outcome != "plugin" or (not self.has_sglang and str(resolution.qualname).startswith("sglang.")):
+            return resolution, None  # the stand-in's own classes are on no path
+        values = [row["value"] for row in self.facts["entry_points"] if row["dist"] == resolution.dist]
+        owned = sorted({re.split(r"[.:\s]", value.strip(), maxsplit=1)[0] for value in values})
+        found = self.probe.require({"op": "locate", "qualname": resolution.qualname, "owned": owned})
         step, failure = location.judge(resolution, found, has_sglang=self.has_sglang)
         resolution = replace(resolution, steps=(*resolution.steps, step))
         if failure is not None:

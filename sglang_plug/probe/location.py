@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sglang_plug.core.policy import POLICIES
 from sglang_plug.core.resolution import Failure, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from sglang_plug.core.resolution import Resolution
 
@@ -18,36 +19,55 @@ def judge(resolution: Resolution, found: Mapping[str, Any], *, has_sglang: bool)
     Args:
         resolution: names the class.
         found: the answer of `inside/source.py`.
-        has_sglang: then a missing import of the class's module is fatal; without it, on a laptop, other things may be missing too.
+        has_sglang: then a missing package that the class's module imports is fatal; without it, on a laptop, other things may be missing
+            too. What the plugin's own distribution lacks is missing everywhere.
     """
     qualname = resolution.qualname or ""
     place = f"{found['file']}:{found['line']}" if found["line"] else found["file"]
+    broken = _first_failure(found["missing_imports"], has_sglang=has_sglang)
     verdict = found["verdict"]
+    if broken is not None:
+        return _broken_import(resolution, broken)
     if verdict in {"defined", "reexported"}:
-        return _judge_imports(resolution, found, place, has_sglang=has_sglang)
+        return _present(qualname, found, place), None
     if verdict == "dynamic":
         return Step("source", qualname, "doubtful", f"only an import can tell: {found['why']}"), None
     near = f"; did you mean {found['near'][0]}?" if found["near"] else ""
     why = found["why"] + near
     hint = f"return {found['near'][0]!r} from activate()" if found["near"] else f"correct what activate() of {resolution.name!r} returns"
-    failure = Failure(_host_error(qualname, found), why, cause=_masking(qualname, found, place), hint=hint)
+    failure = Failure(_host_error(qualname, found), why, cause=_masking(resolution, found, place), hint=hint)
     return Step("source", qualname, "failed", why if place is None else f"{why} ({place})"), failure
 
 
-def _judge_imports(resolution: Resolution, found: Mapping[str, Any], place: str, *, has_sglang: bool) -> tuple[Step, Failure | None]:
-    qualname = resolution.qualname or ""
+def _present(qualname: str, found: Mapping[str, Any], place: str) -> Step:
+    if found["missing_imports"]:
+        row = found["missing_imports"][0]
+        return Step("source", qualname, "doubtful", f"its module imports {row['module']}, which is not installed ({_at(row)})")
     how = "defined" if found["verdict"] == "defined" else f"re-exported, defined in {found['module']}"
     bases = f", derives from {', '.join(found['bases'])}" if found["bases"] else ""
-    if not found["missing_imports"]:
-        return Step("source", qualname, "present", f"{how} at {place}{bases}"), None
-    missing = found["missing_imports"][0]
-    why = f"its module imports {missing['module']}, which is not installed ({found['file']}:{missing['line']})"
-    if not has_sglang:
-        return Step("source", qualname, "doubtful", why), None
-    cause = f"ModuleNotFoundError: No module named {missing['module']!r} (at {found['file']}:{missing['line']})"
-    kind = "ModuleNotFoundError" if _surfaces(qualname) else "AttributeError"
-    failure = Failure(kind, f"{qualname} cannot be imported: {why}", cause=cause, hint=f"install {missing['module']}")
-    return Step("source", qualname, "failed", why), failure
+    return Step("source", qualname, "present", f"{how} at {place}{bases}")
+
+
+def _first_failure(rows: Sequence[Mapping[str, Any]], *, has_sglang: bool) -> Mapping[str, Any] | None:
+    return next((row for row in rows if has_sglang or row["own"]), None)
+
+
+def _at(row: Mapping[str, Any]) -> str:
+    return f"{row['file']}:{row['line']}" if row["line"] else str(row["file"])
+
+
+def _broken_import(resolution: Resolution, row: Mapping[str, Any]) -> tuple[Step, Failure]:
+    """The class's module does not import: say what fails, and how the host shows it."""
+    qualname = resolution.qualname or ""
+    why = row["why"] if row["own"] else f"its module imports {row['module']}, which is not installed"
+    masked = row["type"] in {"ModuleNotFoundError", "ImportError"} and ":" not in qualname and "." in row["stage"]
+    failure = Failure(
+        "AttributeError" if masked else row["type"],
+        f"{qualname} cannot be imported: {why}",
+        cause=f"{row['type']} at {_at(row)}" + (f"; {_mask(resolution)}" if masked else ""),
+        hint=f"correct {_at(row)}" if row["own"] else f"install {row['module']}",
+    )
+    return Step("source", qualname, "failed", f"{why} ({_at(row)})"), failure
 
 
 def _host_error(qualname: str, found: Mapping[str, Any]) -> str:
@@ -56,8 +76,8 @@ def _host_error(qualname: str, found: Mapping[str, Any]) -> str:
         return "ValueError"
     if found["verdict"] == "not_a_class":
         return "TypeError"
-    if found["verdict"] == "unparsable":
-        return "SyntaxError"
+    if found["verdict"] in {"unparsable", "unreadable"}:
+        return "SyntaxError" if found["verdict"] == "unparsable" else "PermissionError"
     if found["verdict"] == "missing_module" and (_surfaces(qualname) or "." not in found["module"]):
         return "ModuleNotFoundError"
     return "AttributeError"
@@ -68,9 +88,15 @@ def _surfaces(qualname: str) -> bool:
     return ":" in qualname or qualname.count(".") == 1
 
 
-def _masking(qualname: str, found: Mapping[str, Any], place: str | None) -> str:
+def _masking(resolution: Resolution, found: Mapping[str, Any], place: str | None) -> str:
     """Say where, and how SGLang will show it, so that people who search for its words find the cause."""
+    qualname = resolution.qualname or ""
     shown = f"looked for in {place}" if place else f"{qualname} was returned by the plugin's callback"
     if _host_error(qualname, found) == "AttributeError":
-        shown += "; SGLang shows this as: cannot import name 'current_platform' from 'sglang.srt.platforms'"
+        shown += f"; {_mask(resolution)}"
     return shown
+
+
+def _mask(resolution: Resolution) -> str:
+    """An AttributeError inside a module's `__getattr__` shows as a failed import of the name that was asked for."""
+    return f"SGLang shows this as: cannot import name 'current_platform' from {POLICIES[resolution.runtime].loggers.platforms!r}"

@@ -126,7 +126,5 @@ def context(survey: Survey) -> str:
         host = f"no SGLang ({sglang['origin']} is a folder of that name, not an installation)"
     else:
         host = "no SGLang"
-    rules = f"; by the rules of SGLang {survey.release}, {survey.assumed}" if survey.assumed else ""
-    if survey.assumed == "no SGLang is installed there":
-        rules = f"; by the rules of SGLang {survey.release}, the newest known"
+    rules = f"; {survey.rules}" if survey.rules else ""
     return f"{where}; {host}{rules}"

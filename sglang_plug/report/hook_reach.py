@@ -58,7 +58,10 @@ def _head(found: Reach, release: str) -> list[Line]:
     if found.is_dead:
         text, style = f"A hook on {what} has no effect in SGLang {release}", "bold red"
     elif sure:
-        text, style = f"A hook on {what} fires in {len(sure)} kinds of {label} process of SGLang {release}: {', '.join(sure)}", "bold green"
+        text, style = (
+            f"A hook on {what} fires in {len(sure)} kind{'s' * (len(sure) > 1)} of {label} process of SGLang {release}: {', '.join(sure)}",
+            "bold green",
+        )
     else:
         text, style = f"It is not known for certain that a hook on {what} fires in any process of SGLang {release}", "bold yellow"
     rows = [[Span(text, style)]]

@@ -85,7 +85,19 @@ def test_place_bases_and_near_misses(probe: Probe, site: Site) -> None:
     assert probe.require({"op": "locate", "qualname": "pa.plt:Plat"})["near"] == ["pa.plat"]
 
 
-def test_missing_packages_are_named_unless_guarded(probe: Probe, site: Site) -> None:
+@pytest.mark.parametrize(("module", "rows"), [("needs", [("vendor_rt", 4)]), ("guarded", [])])
+def test_missing_packages_are_named_unless_guarded(probe: Probe, site: Site, module: str, rows: list[tuple[str, int]]) -> None:
+    site.write({**FILES, "pa/__init__.py": POISON})
+    found = probe.require({"op": "locate", "qualname": f"pa.{module}.Plat"})["missing_imports"]
+    assert [(row["module"], row["line"]) for row in found] == rows
+
+
+def test_what_is_nested_in_a_class_is_looked_for_there(probe: Probe, site: Site) -> None:
     site.write(FILES)
-    assert probe.require({"op": "locate", "qualname": "pa.needs.Plat"})["missing_imports"] == [{"module": "vendor_rt", "line": 4}]
-    assert probe.require({"op": "locate", "qualname": "pa.guarded.Plat"})["missing_imports"] == []
+    assert probe.require({"op": "locate", "qualname": "pa.sub.deep.Outer.Iner"})["verdict"] == "missing_name"
+    assert probe.require({"op": "locate", "qualname": "pa.plat.Plat.Inherited"})["verdict"] == "dynamic"
+
+
+def test_a_function_is_no_class_unless_something_decorates_it(probe: Probe, site: Site) -> None:
+    site.write({"pf/__init__.py": "def deco(f): return type('Plat', (), {})\n@deco\ndef Plat(): pass\n"})
+    assert probe.require({"op": "locate", "qualname": "pf.Plat"})["verdict"] == "dynamic"
