@@ -78,4 +78,4 @@ bench: venv
 docs: venv
 	$(PIP) --constraint constraints.txt --editable '.[docs]'
 	$(BIN)/mkdocs build --strict --quiet
-	$(BIN)/python docs/pictures/draw.py --check || true # a picture may lag behind; redraw it: python docs/pictures/draw.py
+	$(BIN)/python docs/pictures/draw.py --check
