@@ -1,17 +1,25 @@
-"""Which built-in hardware is there. Owns the probes of both runtimes; torch is imported only inside them, and nothing is initialised."""
+"""Which built-in hardware is there. Owns the probes of both runtimes; torch is imported only inside them, and nothing is initialised.
+
+Needs nothing of this package while it is imported: the tool's probe loads it by path in interpreters that do not have it.
+"""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
-
-from sglang_plug.core.selection import Detection
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sglang_plug.core.environ import Settings
     from sglang_plug.core.policy import Policy
+
+
+class Detection(NamedTuple):
+    """Whether a built-in platform's hardware is there, and how that is known."""
+
+    present: bool
+    why: str
 
 
 def detector(policy: Policy, settings: Settings) -> Callable[[str], Detection]:
@@ -141,7 +149,7 @@ def _mtml() -> Detection:
     return _answer(count > 0, f"pymtml sees {count} devices", "pymtml sees no device")
 
 
-def _nvml_count() -> int:
+def nvml_count() -> int:
     """Return how many devices NVIDIA's management library sees.
 
     Raises:
@@ -163,13 +171,17 @@ def _nvml_count() -> int:
         library.nvmlShutdown()
 
 
+def is_jetson() -> bool:
+    """Tell by its marker files whether this is one of NVIDIA's boards, which have no NVML."""
+    return os.path.isfile("/etc/nv_tegra_release") or os.path.exists("/sys/class/tegra-firmware")
+
+
 def _nvml_only() -> Detection:
     """Until 0.5.16: NVML's count; without NVML, only Jetson's marker files."""
     try:
-        count = _nvml_count()
+        count = nvml_count()
     except OSError as error:
-        jetson = os.path.isfile("/etc/nv_tegra_release") or os.path.exists("/sys/class/tegra-firmware")
-        return _answer(jetson, "this is a Jetson", f"NVML is not there: {error}")
+        return _answer(is_jetson(), "this is a Jetson", f"NVML is not there: {error}")
     return _answer(count > 0, f"NVML sees {count} devices", "NVML sees no device")
 
 

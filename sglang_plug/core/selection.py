@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sglang_plug.core.admission import Choice, plugins_to_load
+from sglang_plug.core.detect import Detection
 from sglang_plug.core.resolution import Failure, Resolution, Step
 from sglang_plug.core.words import a
 
@@ -75,14 +76,6 @@ class Activation:
     def active(self) -> bool:
         """Whether the callback returned something, be it right or wrong."""
         return self.error is None and self.kind != "NoneType"
-
-
-@dataclass(frozen=True)
-class Detection:
-    """Whether a built-in platform's hardware is there, and how that is known."""
-
-    present: bool
-    why: str
 
 
 def select(

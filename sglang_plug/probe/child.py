@@ -4,7 +4,7 @@
 
 This process runs nobody's code but the interpreter's own start-up (`.pth` files, sitecustomize): plugins run in forks of it
 (`inside/isolation.py`), or where that cannot be in interpreters of their own, which start here too (`inside/spawning.py`).
-It needs nothing but this folder, so that the tool need not be installed where it looks.
+It needs nothing but this folder and `core/detect.py`, which stands alone, so that the tool need not be installed where it looks.
 """
 
 from __future__ import annotations

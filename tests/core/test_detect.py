@@ -47,7 +47,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Any:
                 raise OSError("libnvidia-ml.so.1: cannot open shared object file")
             return nvml
 
-        monkeypatch.setattr(detect, "_nvml_count", count)
+        monkeypatch.setattr(detect, "nvml_count", count)
         monkeypatch.setattr(detect.os.path, "isfile", lambda path: jetson)
 
     return make
@@ -165,8 +165,8 @@ class Nvml:
 def test_nvml_is_asked_and_closed(library: Nvml, answer: Any, closed: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("ctypes.CDLL", lambda name: library if name == "libnvidia-ml.so.1" else None)
     if isinstance(answer, int):
-        assert detect._nvml_count() == answer
+        assert detect.nvml_count() == answer
     else:
         with pytest.raises(OSError, match=answer):
-            detect._nvml_count()
+            detect.nvml_count()
     assert library.closed == closed

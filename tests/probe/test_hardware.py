@@ -59,6 +59,14 @@ def test_a_build_that_could_needs_torch_itself(probe: Probe, site: Site) -> None
     assert examine(probe, "torch-xpu")["torch-xpu"]["present"] is True
 
 
+def test_each_runtime_keeps_its_own_rule(probe: Probe, site: Site) -> None:
+    """SRT takes Intel's hardware for present when torch.xpu says so; diffusion also counts the devices."""
+    init = "class xpu:\n    is_available = staticmethod(lambda: True)\n    device_count = staticmethod(lambda: 0)\n"
+    torch(site, "__version__ = '2.13.0+xpu'\ncuda = None\nhip = None\nxpu = '20250101'\n", init)
+    found = examine(probe, "torch-xpu", "torch-xpu-devices")
+    assert {name: facts["present"] for name, facts in found.items()} == {"torch-xpu": True, "torch-xpu-devices": False}
+
+
 def test_an_old_version_file_is_not_taken_for_a_no(probe: Probe, site: Site) -> None:
     torch(site, "__version__ = '2.3.0'\ncuda = None\nhip = None\n", "class xpu:\n    is_available = staticmethod(lambda: False)\n")
     assert examine(probe, "torch-xpu", cheap=True)["torch-xpu"]["present"] is None

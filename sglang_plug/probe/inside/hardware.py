@@ -76,7 +76,7 @@ def _facts() -> dict[str, Any]:
         "pymtml": _is_installed("pymtml"),
         "libcuda": _has_library("libcuda.so.1"),
         "nvml": _nvml_devices(),
-        "jetson": os.path.isfile("/etc/nv_tegra_release") or os.path.exists("/sys/class/tegra-firmware"),
+        "jetson": _detectors().is_jetson(),
     }
 
 
@@ -111,18 +111,24 @@ def _has_library(name: str) -> bool:
     return True
 
 
+def _detectors() -> Any:
+    """The rules themselves, which the library shares: a file that stands alone."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir, "core", "detect.py")
+    name = (__package__ or "") + ".detect"
+    if name not in sys.modules:
+        spec: Any = importlib.util.spec_from_file_location(name, os.path.normpath(path))
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
 def _nvml_devices() -> int | None:
     """The number of NVIDIA devices by NVML; None where NVML cannot be loaded or initialised."""
     try:
-        nvml = ctypes.CDLL("libnvidia-ml.so.1")
-        if nvml.nvmlInit_v2() != 0:
-            return None
-        count = ctypes.c_uint()
-        failed = nvml.nvmlDeviceGetCount_v2(ctypes.byref(count))
-        nvml.nvmlShutdown()
+        count: int = _detectors().nvml_count()
     except (OSError, AttributeError):
         return None
-    return None if failed else count.value
+    return count
 
 
 # --- answers without torch --------------------------------------------------------------------------------------------------------
@@ -230,98 +236,8 @@ def _by_torch(names: list[str]) -> dict[str, Any]:
     found = {}
     for name in names:
         try:
-            present, why = SLOW[name]()
+            present, why = _detectors().PROBES[name]()
         except Exception as exc:  # a detector that raises finds nothing, and says what
             present, why = False, "its detector raises " + type(exc).__name__ + ": " + str(exc)
         found[name] = {"present": bool(present), "why": why, "exact": True}
     return found
-
-
-def _slow_cuda() -> tuple[bool, str]:
-    import torch
-
-    there = torch.cuda.is_available()
-    if torch.version.hip is not None:
-        return False, "torch is built for ROCm"
-    return there, "torch.cuda: " + (str(torch.cuda.get_device_name()) if there else "not available")
-
-
-def _slow_sail() -> tuple[bool, str]:
-    import torch
-
-    name = str(torch.cuda.get_device_name()) if torch.cuda.is_available() else "not available"
-    return "ZW" in name and name != "not available", "torch.cuda: " + name
-
-
-def _slow_rocm() -> tuple[bool, str]:
-    import torch
-
-    return torch.cuda.is_available() and torch.version.hip is not None, "torch.version.hip is " + repr(torch.version.hip)
-
-
-def _slow_xpu() -> tuple[bool, str]:
-    import torch
-
-    there = torch.xpu.is_available() and torch.xpu.device_count() > 0
-    return there, "torch.xpu: " + ("available" if there else "not available")
-
-
-def _slow_npu() -> tuple[bool, str]:
-    import torch
-
-    there = hasattr(torch, "npu") and torch.npu.is_available()
-    return there, "torch.npu: " + ("available" if there else "not available")
-
-
-def _slow_musa() -> tuple[bool, str]:
-    import torch
-
-    if getattr(torch.version, "musa", None) is None:
-        return False, "torch.version.musa is not set"
-    return _is_installed("torchada"), "torchada is " + ("" if _is_installed("torchada") else "not ") + "installed"
-
-
-def _slow_mps() -> tuple[bool, str]:
-    import torch
-
-    there = torch.backends.mps.is_available()
-    return there, "torch.backends.mps: " + ("available" if there else "not available")
-
-
-def _slow_amdsmi() -> tuple[bool, str]:
-    import amdsmi  # type: ignore[import-not-found]
-
-    amdsmi.amdsmi_init()
-    try:
-        count = len(amdsmi.amdsmi_get_processor_handles())
-    finally:
-        amdsmi.amdsmi_shut_down()
-    return count > 0, "amdsmi reports " + str(count) + " device(s)"
-
-
-def _slow_mtml() -> tuple[bool, str]:
-    import pymtml  # type: ignore[import-not-found]
-
-    pymtml.mtmlLibraryInit()
-    try:
-        count = pymtml.mtmlLibraryCountDevice()
-    finally:
-        pymtml.mtmlLibraryShutDown()
-    return count > 0, "MTML reports " + str(count) + " device(s)"
-
-
-SLOW = {
-    "torch-cuda": _slow_cuda,
-    "torch-sail": _slow_sail,
-    "torch-rocm": _slow_rocm,
-    "torch-xpu": _slow_xpu,
-    "torch-xpu-devices": _slow_xpu,
-    "torch-npu": _slow_npu,
-    "torch-npu-loose": _slow_npu,
-    "torch-musa": _slow_musa,
-    "torch-mps": _slow_mps,
-    "torch-mps-backend": _slow_mps,
-    "nvml": _slow_cuda,
-    "amdsmi": _slow_amdsmi,
-    "mtml": _slow_mtml,
-}
