@@ -40,6 +40,7 @@ class HookRegistry:
         hooks: target -> its hooks in registration order. Targets are dotted: both spellings are one key.
         patched: the targets that are patched.
         patches: target -> its patch.
+        applied: target -> the hooks that its patch runs.
         failures: target -> why its last application failed.
     """
 
@@ -47,6 +48,7 @@ class HookRegistry:
         self.hooks: dict[str, list[Hook]] = {}
         self.patched: set[str] = set()
         self.patches: dict[str, Patch] = {}
+        self.applied: dict[str, tuple[Hook, ...]] = {}
         self.failures: dict[str, Exception] = {}
         self._log = logging.getLogger(logger) if isinstance(logger, str) else logger
         self._lock = threading.Lock()
@@ -109,6 +111,7 @@ class HookRegistry:
             if not kept:
                 del self.hooks[target]
             patch = self.patches.pop(target, None)
+            self.applied.pop(target, None)
             self.patched.discard(target)
         if patch is not None:
             patch.revert()
@@ -154,6 +157,7 @@ class HookRegistry:
         patch = session.patch(place, chain(place.original, hooks))
         self.patched.add(target)
         self.patches[target] = patch
+        self.applied[target] = tuple(hooks)
         self.failures.pop(target, None)
         sources = ", ".join(sorted({hook.origin for hook in hooks}))
         self._log.info("Applied %d hook(s) to %s (from: %s)", len(hooks), target, sources)
@@ -198,18 +202,25 @@ class HookRegistry:
             kinds = ", ".join(sorted({hook.type.value for hook in others}))
             self._log.info("Target '%s' has both REPLACE and %s hooks: REPLACE is applied first, the others wrap it", target, kinds)
 
+    def is_applied(self, target: str, function: Callable[..., Any], hook_type: HookType = HookType.AFTER) -> bool:
+        """Tell whether `function` stands on `target` as a hook of this type: registered before its target was patched, and not undone."""
+        hooks = self.applied.get(objects.dotted(target), ())
+        return any(hook.function is function and hook.type is hook_type for hook in hooks)
+
     def revert(self) -> None:
         """Take every patch back, the last one first; the hooks stay registered."""
         for target, patch in reversed(list(self.patches.items())):
             patch.revert()
             self.patched.discard(target)
         self.patches.clear()
+        self.applied.clear()
 
     def reset(self) -> None:
         """Forget hooks and bookkeeping and, as upstream does, leave the patches where they are."""
         self.hooks.clear()
         self.patched.clear()
         self.patches.clear()
+        self.applied.clear()
         self.failures.clear()
 
 

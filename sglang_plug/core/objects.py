@@ -74,6 +74,8 @@ def locate(text: str, view: View | None = None) -> Place:
     raw, own = _raw(parent, attribute, view, name)
     if isinstance(raw, (classmethod, staticmethod)):
         return Place(name, parent, attribute, raw, raw.__func__, type(raw).__name__, own)
+    if isinstance(raw, types.ClassMethodDescriptorType):  # of a class written in C; takes the class itself when it is called
+        return Place(name, parent, attribute, raw, raw, "classmethod", own)
     original = raw if isinstance(parent, types.ModuleType) else getattr(parent, attribute)
     kind = "class" if isinstance(original, type) else "function" if callable(original) else "value"
     return Place(name, parent, attribute, raw, original, kind, own)

@@ -30,7 +30,6 @@ class Runtime(Selector):
         policy: the rules.
 
     Attributes:
-        apply_hooks: patches what is registered; the registry's own method by default.
         load: what happens behind the gate of `load_plugins`.
         apply: what happens behind the gate of `apply_plugin_hooks`.
         hooks: the registry.
@@ -40,7 +39,6 @@ class Runtime(Selector):
     def __init__(self, policy: Policy) -> None:
         super().__init__(policy)
         self.hooks = HookRegistry(policy.loggers.hooks)
-        self.apply_hooks: Callable[[], None] = self.hooks.apply
         self.load: Callable[[], object] = self._load
         self.apply: Callable[[], object] = self._apply
         self.required_dist: str | None = None
@@ -72,7 +70,7 @@ class Runtime(Selector):
             for callback, choice in loaded.values():
                 self.run_plugin(choice, callback)
         if self.policy.applies_on_load:
-            self.apply_hooks()
+            self.hooks.apply()
 
     def _choose(self, candidates: tuple[Candidate, ...]) -> tuple[Choice, ...]:
         from sglang_plug.core.selection import plugins_to_load

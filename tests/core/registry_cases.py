@@ -466,6 +466,31 @@ def an_inherited_static_method_stays_one(b: Bench) -> Any:
     return [type(vars(m.C)["s"]).__name__, m.C.s(1), "TypeError" if on_instance == "TypeError" else m.C().s(1)]
 
 
+@case(["classmethod", {"a": None}, {"a": None}], real=["function", {"a": None}, {}])
+def a_class_method_inherited_from_c_stays_one(b: Bench) -> Any:
+    m = b.module("tm", "class D(dict): pass")
+    b.patch(("tm.D.fromkeys", lambda result, *args: None, "AFTER"))
+    return [type(vars(m.D)["fromkeys"]).__name__, dict(m.D.fromkeys("a")), dict(m.D().fromkeys("a"))]
+
+
+@case(["from D", "E"], real=["from nothing", "D"])
+def a_class_method_inherited_from_c_hears_which_class_is_meant(b: Bench) -> Any:
+    m = b.module("tm", "class D(dict): pass\nclass E(D): pass")
+    heard: list[str] = []
+    b.patch(
+        ("tm.D.fromkeys", lambda *args: heard.append("from " + (args[0].__name__ if isinstance(args[0], type) else "nothing")), "BEFORE")
+    )
+    m.D.fromkeys("a")
+    return [heard[0], type(m.E.fromkeys("a")).__name__]
+
+
+@case(["error", True], "ERROR Failed to apply hooks to builtins.dict.fromkeys", "TypeError: cannot set")
+def a_class_written_in_c_is_left_alone(b: Bench) -> Any:
+    before = vars(dict)["fromkeys"]
+    b.patch(("builtins.dict.fromkeys", lambda result, *args: None, "AFTER"))
+    return ["error" if b.logs else "applied", vars(dict)["fromkeys"] is before]
+
+
 @case(["hook", "b", True])
 def an_inherited_method_is_set_on_the_named_class(b: Bench) -> Any:
     m = b.module("tm", "class B:\n    def m(self): return 'b'\nclass C(B): pass")

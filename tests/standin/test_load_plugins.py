@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import types
+import unittest
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -215,3 +216,66 @@ def test_a_missing_target_is_logged_with_the_failing_import(caplog: pytest.LogCa
     with caplog.at_level(logging.ERROR, logger="sglang.srt.plugins.hook_registry"):
         HookRegistry.apply_hooks()
     assert "no_such_package_at_all" in caplog.text
+
+
+def test_loading_asks_the_module_for_the_plugins_of_its_group(installed: mock.MagicMock) -> None:
+    seen = []
+    found = {"mine": (lambda: seen.append(_current_plugin_source.get()), "mine-dist")}
+    with mock.patch("sglang.srt.plugins.load_plugins_by_group", return_value=found) as loader:
+        faces.load_plugins()
+    loader.assert_called_once_with(faces.GENERAL_PLUGINS_GROUP, set())
+    assert seen == [HookSource("mine", "mine-dist")]
+
+
+def test_the_registry_tells_what_stands_on_a_target() -> None:
+    made = module(f=lambda: 1)
+    target = f"{made.__name__}.f"
+
+    def first(result: int) -> int:
+        return result + 1
+
+    def late(result: int) -> int:
+        return result + 10
+
+    undo = HookRegistry.register(target, first)
+    HookRegistry.register(f"{made.__name__}.missing", first)
+    assert not HookRegistry.is_hook_applied(target, first)
+    HookRegistry.apply_hooks()
+    HookRegistry.register(target, late)
+    HookRegistry.apply_hooks()
+    assert made.f() == 2
+    assert HookRegistry.is_hook_applied(target, first)
+    assert HookRegistry.is_hook_applied(target.replace(".", ":"), first)
+    assert not HookRegistry.is_hook_applied(target, first, HookType.BEFORE)
+    assert not HookRegistry.is_hook_applied(target, late)
+    assert not HookRegistry.is_hook_applied(f"{made.__name__}.missing", first)
+    undo()
+    assert made.f() == 11
+    assert HookRegistry.is_hook_applied(target, late)
+    assert not HookRegistry.is_hook_applied(target, first)
+
+
+def test_a_plugins_own_tests_find_what_they_take_from_sglang() -> None:
+    from sglang.test.ci.ci_register import register_cpu_ci
+    from sglang.test.test_utils import CustomTestCase
+
+    register_cpu_ci(est_time=1, suite="any")
+    steps = []
+
+    class Broken(CustomTestCase):
+        @classmethod
+        def setUpClass(cls) -> None:
+            steps.append("up")
+            raise RuntimeError("no server")
+
+        @classmethod
+        def tearDownClass(cls) -> None:
+            steps.append("down")
+
+        def test_nothing(self) -> None:
+            steps.append("never")
+
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(Broken).run(result)
+    assert steps == ["up", "down"]
+    assert "no server" in result.errors[0][1]

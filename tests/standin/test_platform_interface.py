@@ -285,7 +285,7 @@ def test_cuda_reindexing_shows_one_device_and_restores(monkeypatch: pytest.Monke
 def test_mps_has_one_device() -> None:
     with pytest.raises(ValueError, match="one device"):
         MpsSRTPlatform().get_device(1)
-    with pytest.raises(ValueError, match="cannot use"):
+    with pytest.raises(ValueError, match="cannot select"):
         MpsSRTPlatform().set_device("cuda")
 
 
@@ -301,3 +301,11 @@ def test_a_mixin_in_the_documented_order_takes_effect() -> None:
     assert found.is_out_of_tree()
     assert found.get_device_total_memory() == 17
     assert found.device_name == "my_device"
+
+
+def test_mps_without_a_working_set_is_an_error() -> None:
+    with (
+        mock.patch("sglang.srt.platforms.mps.torch.mps.recommended_max_memory", return_value=0),
+        pytest.raises(RuntimeError, match="Metal"),
+    ):
+        MpsSRTPlatform().get_device_total_memory()

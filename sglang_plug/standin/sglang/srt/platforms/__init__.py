@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sglang_plug.core import detect, environ, process
 from sglang_plug.core.platforms import load_class
+from sglang_plug.core.policy import NEWEST, policy
 from sglang_plug.core.selection import Detection
 from sglang_plug.errors import BadPlatformClass, PlatformUnavailable
 
@@ -20,7 +21,7 @@ from ..plugins import PLATFORM_PLUGINS_GROUP, load_plugins_by_group
 from .interface import SRTPlatform
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from sglang_plug.core.resolution import Resolution
 
@@ -68,24 +69,16 @@ def _detect(name: str) -> Detection:
     return Detection(present, f"{name} is {'there' if present else 'not there'}")
 
 
-def _probe(name: str) -> bool:
-    return detect.detector(_runtime.policy, environ.read())(name).present
+def _probe(name: str) -> Callable[[], bool]:
+    def probe() -> bool:
+        return detect.detector(_newest, environ.read())(name).present
+
+    return probe
 
 
-def _is_cpu_available() -> bool:
-    return _probe("cpu")
-
-
-def _is_cuda_available() -> bool:
-    return _probe("cuda")
-
-
-def _is_rocm_available() -> bool:
-    return _probe("rocm")
-
-
-def _is_xpu_available() -> bool:
-    return _probe("xpu")
+# A probe for each platform that the newest release tries; the chain asks those of the document.
+_newest = policy("srt", NEWEST)
+globals().update({f"_is_{builtin.name}_available": _probe(builtin.name) for builtin in _newest.builtins})
 
 
 def _load(qualname: str, external: bool) -> type[Any]:

@@ -7,6 +7,8 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from .device_mixin import DeviceCapability, DeviceMixin, PlatformEnum
 from .interface import PlatformCapabilities, SRTPlatform
 
@@ -24,18 +26,12 @@ class CudaDeviceMixin(DeviceMixin):
     device_type = "cuda"
 
     def get_device_total_memory(self, device_id: int = 0) -> int:
-        import torch
-
         return int(torch.cuda.get_device_properties(device_id).total_memory)
 
     def get_current_memory_usage(self, device: Any = None) -> float:
-        import torch
-
         return float(torch.cuda.max_memory_allocated(device))
 
     def get_available_memory(self, device_id: int = 0) -> tuple[int, int]:
-        import torch
-
         free, total = torch.cuda.mem_get_info(device_id)
         return free, total
 
@@ -59,39 +55,25 @@ class CudaDeviceMixin(DeviceMixin):
                 os.environ["CUDA_VISIBLE_DEVICES"] = before
 
     def get_device(self, device_id: int = 0) -> Any:
-        import torch
-
         return torch.device(self.device_type, device_id)
 
     def set_device(self, device: Any) -> None:
-        import torch
-
         torch.cuda.set_device(device)
 
     def get_device_name(self, device_id: int = 0) -> str:
-        import torch
-
         return str(torch.cuda.get_device_name(device_id))
 
     def get_device_uuid(self, device_id: int = 0) -> str:
-        import torch
-
         return str(torch.cuda.get_device_properties(device_id).uuid)
 
     def get_device_capability(self, device_id: int = 0) -> DeviceCapability | None:
-        import torch
-
         major, minor = torch.cuda.get_device_capability(device_id)
         return DeviceCapability(major, minor)
 
     def empty_cache(self) -> None:
-        import torch
-
         torch.cuda.empty_cache()
 
     def synchronize(self) -> None:
-        import torch
-
         torch.cuda.synchronize()
 
     def get_torch_distributed_backend_str(self) -> str:
@@ -101,16 +83,12 @@ class CudaDeviceMixin(DeviceMixin):
         return "GPU"
 
     def get_torch_profiler_activity(self) -> Any:
-        import torch
-
         return torch.profiler.ProfilerActivity.CUDA
 
     @classmethod
     def seed_everything(cls, seed: int | None = None) -> None:
         if seed is None:
             return
-        import torch
-
         super().seed_everything(seed)
         torch.cuda.manual_seed_all(seed)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from .device_mixin import DeviceCapability, DeviceMixin, PlatformEnum
 from .interface import SRTPlatform
 
@@ -16,20 +18,17 @@ class MpsDeviceMixin(DeviceMixin):
     device_type = "mps"
 
     def get_device_total_memory(self, device_id: int = 0) -> int:
-        """Return the working set that Metal recommends, which is less than the host's memory."""
-        import torch
-
-        return int(torch.mps.recommended_max_memory())
+        """Return the working set that Metal recommends, which is less than the host's memory. Raises: RuntimeError: it has none."""
+        total = int(torch.mps.recommended_max_memory())
+        if total <= 0:
+            raise RuntimeError(f"torch tells a non-positive Metal working-set limit ({total}); the host's memory would be too much")
+        return total
 
     def get_current_memory_usage(self, device: Any = None) -> float:
-        import torch
-
         return float(torch.mps.driver_allocated_memory())
 
     def get_device(self, device_id: int = 0) -> Any:
         """Return the device. Raises: ValueError: there is only one."""
-        import torch
-
         if device_id not in (-1, 0):
             raise ValueError(f"MPS has one device, number 0; {device_id} was asked for")
         return torch.device("mps")
@@ -37,11 +36,9 @@ class MpsDeviceMixin(DeviceMixin):
     def set_device(self, device: Any) -> None:
         """Check that `device` is the one there is. Raises: ValueError."""
         if str(device).split(":", 1)[0] != "mps":
-            raise ValueError(f"the MPS platform cannot use device {device}")
+            raise ValueError(f"the MPS platform cannot select device {device}")
 
     def get_device_name(self, device_id: int = 0) -> str:
-        import torch
-
         return str(torch.backends.mps.get_name())
 
     def get_device_uuid(self, device_id: int = 0) -> str:
@@ -51,13 +48,9 @@ class MpsDeviceMixin(DeviceMixin):
         return None
 
     def empty_cache(self) -> None:
-        import torch
-
         torch.mps.empty_cache()
 
     def synchronize(self) -> None:
-        import torch
-
         torch.mps.synchronize()
 
 

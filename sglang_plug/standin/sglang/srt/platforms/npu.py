@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from .device_mixin import DeviceCapability, DeviceMixin, PlatformEnum
 from .interface import PlatformCapabilities, SRTPlatform
-
-
-def _npu() -> Any:
-    import torch
-
-    return torch.npu
 
 
 class NPUDeviceMixin(DeviceMixin):
@@ -22,47 +18,45 @@ class NPUDeviceMixin(DeviceMixin):
     device_type = "npu"
 
     def get_device_total_memory(self, device_id: int = 0) -> int:
-        return int(_npu().get_device_properties(device_id).total_memory)
+        return int(torch.npu.get_device_properties(device_id).total_memory)
 
     def get_current_memory_usage(self, device: Any = None) -> float:
-        return float(_npu().max_memory_allocated(device))
+        return float(torch.npu.max_memory_allocated(device))
 
     def get_available_memory(self, device_id: int = 0) -> tuple[int, int]:
-        free, total = _npu().mem_get_info(device_id)
+        free, total = torch.npu.mem_get_info(device_id)
         return free, total
 
     def is_pin_memory_available(self, device: Any = None) -> bool:
         return str(device) != "cpu"
 
     def get_device(self, device_id: int = 0) -> Any:
-        import torch
-
         return torch.device("npu", device_id)
 
     def set_device(self, device: Any) -> None:
-        _npu().set_device(device)
+        torch.npu.set_device(device)
 
     def get_device_name(self, device_id: int = 0) -> str:
-        return str(_npu().get_device_name(device_id))
+        return str(torch.npu.get_device_name(device_id))
 
     def get_device_uuid(self, device_id: int = 0) -> str:
-        return str(_npu().get_device_properties(device_id).uuid)
+        return str(torch.npu.get_device_properties(device_id).uuid)
 
     def get_device_capability(self, device_id: int = 0) -> DeviceCapability | None:
         return DeviceCapability(0, 0)
 
     def empty_cache(self) -> None:
-        _npu().empty_cache()
+        torch.npu.empty_cache()
 
     def synchronize(self) -> None:
-        _npu().synchronize()
+        torch.npu.synchronize()
 
     @classmethod
     def seed_everything(cls, seed: int | None = None) -> None:
         if seed is None:
             return
         super().seed_everything(seed)
-        _npu().manual_seed_all(seed)
+        torch.npu.manual_seed_all(seed)
 
 
 class NPUSRTPlatform(NPUDeviceMixin, SRTPlatform):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from .device_mixin import DeviceCapability, DeviceMixin, PlatformEnum
 from .interface import PlatformCapabilities, SRTPlatform
 
@@ -16,18 +18,12 @@ class XpuDeviceMixin(DeviceMixin):
     device_type = "xpu"
 
     def get_device_total_memory(self, device_id: int = 0) -> int:
-        import torch
-
         return int(torch.xpu.get_device_properties(device_id).total_memory)
 
     def get_current_memory_usage(self, device: Any = None) -> float:
-        import torch
-
         return float(torch.xpu.max_memory_allocated(device))
 
     def get_available_memory(self, device_id: int = 0) -> tuple[int, int]:
-        import torch
-
         total = self.get_device_total_memory(device_id)
         return total - int(torch.xpu.memory_allocated(device_id)), total
 
@@ -35,56 +31,38 @@ class XpuDeviceMixin(DeviceMixin):
         return str(device) != "cpu"
 
     def get_device(self, device_id: int = 0) -> Any:
-        import torch
-
         return torch.device("xpu", device_id)
 
     def set_device(self, device: Any) -> None:
-        import torch
-
         torch.xpu.set_device(device)
 
     def get_device_name(self, device_id: int = 0) -> str:
-        import torch
-
         return str(torch.xpu.get_device_name(device_id))
 
     def get_device_uuid(self, device_id: int = 0) -> str:
-        import torch
-
         return str(torch.xpu.get_device_properties(device_id).uuid)
 
     def get_device_capability(self, device_id: int = 0) -> DeviceCapability | None:
         """Return the first two numbers of the driver's device version, e.g. 12.60 of "12.60.7"."""
-        import torch
-
         numbers = str(torch.xpu.get_device_properties(device_id).version).split(".")
         return DeviceCapability(int(numbers[0]), int(numbers[1])) if len(numbers) > 1 else None
 
     def empty_cache(self) -> None:
-        import torch
-
         torch.xpu.empty_cache()
 
     def synchronize(self) -> None:
-        import torch
-
         torch.xpu.synchronize()
 
     def get_torch_profiler_activity_str(self) -> str:
         return "XPU"
 
     def get_torch_profiler_activity(self) -> Any:
-        import torch
-
         return torch.profiler.ProfilerActivity.XPU
 
     @classmethod
     def seed_everything(cls, seed: int | None = None) -> None:
         if seed is None:
             return
-        import torch
-
         super().seed_everything(seed)
         torch.xpu.manual_seed_all(seed)
 

@@ -8,9 +8,10 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.core import entrypoints, environ, process
+from sglang_plug.core.admission import Choice, plugins_to_load
 from sglang_plug.core.entrypoints import SRT_PLATFORMS as PLATFORM_PLUGINS_GROUP
 from sglang_plug.core.entrypoints import SRT_PLUGINS as GENERAL_PLUGINS_GROUP
-from sglang_plug.core.selection import plugins_to_load
+from sglang_plug.core.entrypoints import Candidate
 
 from ..environ import envs
 from .hook_registry import HookRegistry, HookSource, _current_plugin_source
@@ -41,10 +42,14 @@ def load_plugins() -> None:
         again, _plugins_loaded = _plugins_loaded is False, True
         if again:
             process.srt.reset_plugins()
-    process.srt.entry_points = entry_points
-    process.srt.settings = _settings
-    process.srt.apply_hooks = HookRegistry.apply_hooks
+    process.srt.load = _load
     process.srt.load_plugins()
+
+
+def _load() -> None:
+    for name, (callback, dist) in load_plugins_by_group(GENERAL_PLUGINS_GROUP, _get_excluded_dists()).items():
+        process.srt.run_plugin(Choice(Candidate(name, "", GENERAL_PLUGINS_GROUP, dist), "load", "installed"), callback)
+    HookRegistry.apply_hooks()
 
 
 def load_plugins_by_group(group: str, excluded_dists: set[str] | None = None) -> dict[str, tuple[Callable[[], Any], str | None]]:
@@ -52,9 +57,12 @@ def load_plugins_by_group(group: str, excluded_dists: set[str] | None = None) ->
 
     One that cannot be imported is logged.
     """
-    allowed = _settings().plugins
+    allowed = environ.settings(plugins=envs.SGLANG_PLUGINS.get()).plugins
     loaded: dict[str, tuple[Callable[[], Any], str | None]] = {}
-    for candidate in entrypoints.installed(group, entry_points):
+    candidates = entrypoints.installed(group, entry_points)
+    if candidates:
+        process.srt.announce(logger, group, candidates)
+    for candidate in candidates:
         if allowed is not None and candidate.name not in allowed:
             logger.info("Skipping plugin %s (not in SGLANG_PLUGINS)", candidate.name)
         elif excluded_dists and candidate.dist in excluded_dists:
@@ -62,13 +70,10 @@ def load_plugins_by_group(group: str, excluded_dists: set[str] | None = None) ->
         else:
             try:
                 loaded[candidate.name] = (entrypoints.load(candidate), candidate.dist)
+                logger.info("Loaded plugin %s from group %s", candidate.name, group)
             except Exception:
                 logger.exception("Failed to load plugin %s from group %s", candidate.name, group)
     return loaded
-
-
-def _settings() -> environ.Settings:
-    return environ.settings(platform=envs.SGLANG_PLATFORM.get(), plugins=envs.SGLANG_PLUGINS.get())
 
 
 def _get_excluded_dists() -> set[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sglang_plug.core import process
 from sglang_plug.core.hooktypes import HookSource, HookType
 from sglang_plug.core.hooktypes import current_source as _current_plugin_source
+from sglang_plug.standin.missing import Missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from sglang_plug.core.hooks import Undo
 
 __all__ = ["HookRegistry", "HookSource", "HookType", "_current_plugin_source", "plugin_hook"]
+
+logging.getLogger(process.srt.policy.loggers.hooks).addFilter(Missing())
 
 
 class HookRegistry:
@@ -32,6 +36,11 @@ class HookRegistry:
             TypeError: the hook does not fit its type.
         """
         return process.srt.hooks.register(target, hook, hook_type, source=source)
+
+    @classmethod
+    def is_hook_applied(cls, target: str, callback: Callable[..., Any], hook_type: HookType = HookType.AFTER) -> bool:
+        """Tell whether `callback` stands on `target` as a hook of this type (newer than 0.5.23)."""
+        return process.srt.hooks.is_applied(target, callback, hook_type)
 
     @classmethod
     def apply_hooks(cls) -> None:

@@ -1,0 +1,1 @@
+"""Marks that SGLang's continuous integration reads out of test files."""
