@@ -134,6 +134,25 @@ def test_kinds_of_targets(codes, target, kind, code):
     assert found == [code]
 
 
+@pytest.mark.parametrize(
+    ("target", "hook"),
+    [
+        ("sglang.srt.entrypoints.engine.Engine.async_generate", "async def h(result, *args, **kwargs):\n    return await result"),
+        (
+            "sglang.srt.managers.tokenizer_manager.TokenizerManager.generate_request",
+            "async def h(result, *args, **kwargs):\n    async for item in result:\n        yield item",
+        ),
+        (
+            "sglang.srt.model_loader.loader.DefaultModelLoader._filter_mtp_weights",
+            "def h(result, *args, **kwargs):\n    yield from result",
+        ),
+    ],
+)
+def test_an_after_hook_that_can_wait_for_its_result(codes, target, hook):
+    """The caller awaits, or runs through, what an AFTER hook returns (S9.1)."""
+    assert codes(HEAD + f"{hook}\nHookRegistry.register({target!r}, h, HookType.AFTER)") == []
+
+
 def test_a_struct_is_one_since_0_5_20(findings):
     source = HEAD + 'HookRegistry.register("sglang.srt.server_args.ServerArgs.__post_init__", lambda r, *a, **k: None)'
     (finding,) = findings(source, "0.5.18", "0.5.19", "0.5.20", "0.5.21")

@@ -177,6 +177,10 @@ HOOKS: dict[str, tuple[str, set[str]]] = {
     ),
     "after_generator": (one("TGT.gen", AFTER, "AFTER"), {"SP505"}),
     "after_async_generator": (one("TGT.agen", AFTER, "AFTER"), {"SP504", "SP505"}),
+    "ok_after_generator_runs_through": (
+        registering("def hook(result, *a): yield from result", 'HookRegistry.register("TGT.gen", hook, HookType.AFTER)'),
+        set(),
+    ),
     "property": (one("TGT.Base.prop", AROUND, "AROUND"), {"SP506"}),
     "property_replace": (one("TGT.Base.prop", "lambda self: True", "REPLACE"), {"SP506"}),
     "cached_property": (one("TGT.Base.cprop", AROUND, "AROUND"), {"SP506"}),

@@ -136,7 +136,8 @@ def async_target(world: World) -> Iterator[Finding]:
 def generator_target(world: World) -> Iterator[Finding]:
     """SP505: the body has not run when the wrapper has the result."""
     for entry, hook, target in met(world):
-        if "generator" in _kind(target) and hook["type"] in {"after", "around", "before"}:
+        iterates = "generator" in hook["hook"]["kind"] and hook["type"] != "before"
+        if "generator" in _kind(target) and hook["type"] in {"after", "around", "before"} and not iterates:
             what = {
                 "after": "the hook gets the generator before its body has run",
                 "around": "what the hook does around the call ends before the body runs, unless it iterates",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from sglang_plug.checks.model import Level
 from sglang_plug.checks.source.found import found
 from sglang_plug.contract import peculiarities
 from sglang_plug.contract.model import CALLABLE, Kind, Presence
+from sglang_plug.contract.signatures import yields
 from sglang_plug.core.words import a
 
 if TYPE_CHECKING:
@@ -154,13 +156,21 @@ def _callable_kind(hook: Registration, symbol: Symbol) -> Iterator[Finding]:
                 yield _say(
                     hook, "SP509", name, f"{name} loses {lost} when it is hooked", cause=f"it is decorated with @{decorator}", level=level
                 )
-    if hook.type in {"AFTER", "BEFORE"} and symbol.is_async and not symbol.is_generator and hook.type == "AFTER":
+    awaits, iterates = _kind_of(hook)
+    if hook.type == "AFTER" and symbol.is_async and not symbol.is_generator and not awaits:
         hint = "use AROUND with `async def hook(original, *args, **kwargs)` and await original(…)"
         yield _say(hook, "SP504", name, f"{name} is async: an AFTER hook gets the coroutine, not the result", hint=hint, level=Level.ERROR)
-    if hook.type == "AFTER" and symbol.is_generator and not _makes_context(symbol):
+    if hook.type == "AFTER" and symbol.is_generator and not iterates and not _makes_context(symbol):
         kind = "an async generator" if symbol.is_async else "a generator"
         hint = "use AROUND and yield from original(…)" if not symbol.is_async else "use AROUND with `async for` over original(…)"
         yield _say(hook, "SP505", name, f"{name} is {kind}: an AFTER hook gets the generator, not its values", hint=hint)
+
+
+def _kind_of(hook: Registration) -> tuple[bool, bool]:
+    """Whether the hook is a coroutine function, which can await what it gets, and whether it is a generator, which can run through it."""
+    node = hook.hook
+    iterates = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and yields(node)
+    return isinstance(node, ast.AsyncFunctionDef) and not iterates, iterates
 
 
 def _makes_context(symbol: Symbol) -> bool:
