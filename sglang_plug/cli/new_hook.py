@@ -129,17 +129,11 @@ def _make(files: dict[str, str], target: Path, *, dry_run: bool, force: bool, as
 
 
 def _add(added: Addition, answers: HookAnswers, *, dry_run: bool, force: bool, ask: bool) -> None:
-    from sglang_plug.scaffold import tree
-
     project = added.project
-    root = project.path.parent
-    if dry_run:
-        deliver(added.files, root, dry_run=True, force=force, ask=ask)
+    files = {**added.files, project.path.name: added.text}
+    written = deliver(files, project.path.parent, dry_run=dry_run, force=force, ask=ask, edits=[project.path.name])
+    if not written:
         show_difference(project.path, project.text, added.text)
         return
-    deliver(added.files, root, dry_run=False, force=force, ask=ask, beside=True)
-    if added.text != project.text:
-        tree.replace_text(project.path, added.text)
-        typer.echo(f"  ~ {project.path.name}")
     typer.echo(f"\nnext: install the project again, so that {added.entry_point} is found; then `sglang-plug doctor`", err=True)
     typer.echo(f"  the hook is {answers.function} on {answers.target}", err=True)

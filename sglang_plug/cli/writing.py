@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from sglang_plug.scaffold.tree import Plan
+    from collections.abc import Collection, Mapping
 
 PANEL = "Writing"
 Output = Annotated[Path, typer.Option(help="The folder to make the package's folder in.", metavar="DIR", rich_help_panel=PANEL)]
@@ -34,7 +32,7 @@ Release = Annotated[
 ]
 
 
-def deliver(files: Mapping[str, str], target: Path, *, dry_run: bool, force: bool, ask: bool, beside: bool = False) -> bool:
+def deliver(files: Mapping[str, str], target: Path, *, dry_run: bool, force: bool, ask: bool, edits: Collection[str] | None = None) -> bool:
     """Write `files` at `target`, or only show them; tell what happened. Return True when they were written.
 
     Args:
@@ -43,7 +41,7 @@ def deliver(files: Mapping[str, str], target: Path, *, dry_run: bool, force: boo
         dry_run: only show.
         force: write over files that differ, and into a folder that is not empty.
         ask: ask before anything is written over.
-        beside: the folder is somebody's project, so other files in it are no obstacle.
+        edits: the folder is somebody's project: its other files are no obstacle, and of its files these gain lines.
 
     Raises:
         ScaffoldError: something is in the way; nothing was written.
@@ -51,15 +49,16 @@ def deliver(files: Mapping[str, str], target: Path, *, dry_run: bool, force: boo
     """
     from sglang_plug.scaffold import tree
 
+    differing = [name for name in tree.plan(files, target).change if name not in (edits or ())]
     if dry_run:
-        _show(files, target)
+        _show({name: text for name, text in files.items() if name not in (edits or ())}, target)
+        _list(differing, f"these files in {target} are there and differ: only --force writes over them")
         return False
     if force:
-        planned = tree.plan(files, target)
-        _list_changes(planned)
-        if planned.change and ask and not typer.confirm("Overwrite them?", default=False, err=True):
+        _list(differing, f"these files in {target} will be overwritten")
+        if differing and ask and not typer.confirm("Overwrite them?", default=False, err=True):
             raise typer.Abort
-    done = tree.write(files, target, force=force, beside=beside)
+    done = tree.write(files, target, force=force, edits=edits)
     typer.echo(target)
     for name in files:
         mark = "=" if name in done.keep else "~" if name in done.change else "+"
@@ -67,11 +66,9 @@ def deliver(files: Mapping[str, str], target: Path, *, dry_run: bool, force: boo
     return True
 
 
-def _list_changes(planned: Plan) -> None:
-    if planned.change:
-        typer.echo(f"these files in {planned.target} will be overwritten:", err=True)
-        for name in planned.change:
-            typer.echo(f"  {name}", err=True)
+def _list(names: list[str], heading: str) -> None:
+    if names:
+        typer.echo("\n  ".join([f"{heading}:", *names]), err=True)
 
 
 def _show(files: Mapping[str, str], target: Path) -> None:

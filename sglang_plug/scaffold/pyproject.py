@@ -36,15 +36,12 @@ class Project:
     @property
     def name(self) -> str:
         """The distribution's name."""
-        place = self.data.get("project") or self.data.get("tool", {}).get("poetry", {})
-        return str(place.get("name", ""))
+        place = _at(self.data, "project") or _at(self.data, "tool", "poetry") or _at(self.data, "tool", "flit", "metadata") or {}
+        return str(place.get("name") or place.get("module") or "")
 
     def entry_points(self, group: str) -> dict[str, str]:
         """Return the entry points of `group`."""
-        found: Any = self.data
-        for key in (*self.table, group):
-            found = found.get(key, {})
-        return dict(found)
+        return dict(_at(self.data, *self.table, group) or {})
 
 
 def read(folder: Path) -> Project:
@@ -53,36 +50,83 @@ def read(folder: Path) -> Project:
     Raises:
         ScaffoldError: there is none, it cannot be parsed, or its entry points are not kept in the file.
     """
-    import tomlkit
-    from tomlkit.exceptions import TOMLKitError
+    import tomllib
 
     path = folder if folder.name == "pyproject.toml" else folder / "pyproject.toml"
     try:
         text = path.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        hint = "`sglang-plug new-hook NAME --target …` without --into makes a package of its own"
-        raise ScaffoldError("there is no project to add to", subject=str(path), hint=hint) from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise _no_project(path) from None
     except (OSError, UnicodeDecodeError) as exc:
         raise ScaffoldError("the project file cannot be read", subject=str(path), cause=str(exc)) from exc
+    if text.startswith("\ufeff"):
+        cause = "it starts with a byte-order mark, and build tools do not read TOML with one"
+        raise ScaffoldError(
+            "the project file is not TOML", subject=str(path), cause=cause, hint="save it as UTF-8 without a byte-order mark"
+        )
     try:
-        data = tomlkit.parse(text).unwrap()
-    except TOMLKitError as exc:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as exc:
         raise ScaffoldError("the project file is not TOML", subject=str(path), cause=str(exc)) from exc
-    return Project(path, text, data, _table(path, data))
+    table = _table(path, data)
+    _refuse_odd(path, data, table)
+    return Project(path, text, data, table)
+
+
+def _at(data: dict[str, Any], *keys: str) -> dict[str, Any] | None:
+    """The table at `keys`; None where there is none."""
+    place: Any = data
+    for key in keys:
+        place = place.get(key) if isinstance(place, dict) else None
+    return place if isinstance(place, dict) else None
+
+
+def _refuse_odd(path: Path, data: dict[str, Any], table: tuple[str, ...]) -> None:
+    place = _at(data, *table)
+    odd = [group for group, names in (place or {}).items() if not isinstance(names, dict)]
+    if place is None and table[-1] in (_at(data, *table[:-1]) or {}):
+        odd, table = [table[-1]], table[:-1]
+    if odd:
+        cause = f"{_dotted(*table, odd[0])} is not a table of names, and build tools refuse it"
+        raise ScaffoldError("the entry points in the project file are malformed", subject=str(path), cause=cause, hint="correct it first")
+
+
+def _no_project(path: Path) -> ScaffoldError:
+    older = [name for name in ("setup.cfg", "setup.py") if (path.parent / name).is_file()]
+    if older:
+        return ScaffoldError(
+            "the project has no pyproject.toml to add the entry point to",
+            subject=str(path.parent),
+            cause=f"{' and '.join(older)} may hold its entry points, which are edited by hand",
+            hint="add a pyproject.toml with [build-system] and [project] (name, version); or make a package of its own, without --into",
+        )
+    hint = "`sglang-plug new-hook NAME --target …` without --into makes a package of its own"
+    return ScaffoldError("there is no project to add to", subject=str(path), hint=hint)
+
+
+#: Where build tools keep entry points, in the order in which they are looked for: the table that tells, and the one that holds them.
+_TABLES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
+    (("project", "entry-points"), ("project", "entry-points")),
+    (("tool", "poetry", "plugins"), ("tool", "poetry", "plugins")),
+    (("project",), ("project", "entry-points")),
+    (("tool", "poetry"), ("tool", "poetry", "plugins")),
+    (("tool", "flit", "metadata"), ("tool", "flit", "entrypoints")),
+)
 
 
 def _table(path: Path, data: dict[str, Any]) -> tuple[str, ...]:
-    if "project" in data:
-        if "entry-points" in data["project"].get("dynamic", ()):
-            raise ScaffoldError(
-                "the entry points are not in the project file",
-                subject=str(path),
-                cause='project.dynamic lists "entry-points": setup.py or setup.cfg holds them',
-                hint="add the entry point there, or move them into pyproject.toml",
-            )
-        return ("project", "entry-points")
-    if "poetry" in data.get("tool", {}):
-        return ("tool", "poetry", "plugins")
+    project = _at(data, "project")
+    if project is not None and "entry-points" in (project.get("dynamic") or ()):
+        raise ScaffoldError(
+            "the entry points are not in the project file",
+            subject=str(path),
+            cause='project.dynamic lists "entry-points": setup.py or setup.cfg holds them',
+            hint="add the entry point there, or move them into pyproject.toml",
+        )
+    for sign, table in _TABLES:
+        if _at(data, *sign) is None:
+            continue
+        return table
     raise ScaffoldError(
         "the project file describes no project",
         subject=str(path),
@@ -133,20 +177,24 @@ def _candidates(project: Project, group: str, name: str, value: str) -> Iterator
     """Yield texts, the tidiest first: in the group's table, as a new table after its neighbours, inside an inline table."""
     end = "\r\n" if "\r\n" in project.text else "\n"
     line = f'{_key(name)} = "{value}"{end}'
-    lines = project.text.splitlines(keepends=True)
-    if lines and not lines[-1].endswith(("\n", "\r")):
-        lines[-1] += end
+    lines = re.findall(r"[^\n]*\n|[^\n]+", project.text)
+
+    def with_text(added: str, at: int) -> str:
+        before = "".join(lines[:at])
+        return before + ("" if not before or before.endswith("\n") else end) + added + "".join(lines[at:])
+
     sections = list(_sections(lines))
     own = (*project.table, group)
     for path, _, last in sections:
         if path == own:
-            yield "".join([*lines[:last], _indent(lines, last) + line, *lines[last:]])
-    block = f"[{_dotted(*own)}]{end}{line}"
+            yield with_text(_indent(lines, last) + line, last)
+    block = f"{end}[{_dotted(*own)}]{end}{line}"
     for depth in range(len(project.table), 0, -1):
         for path, _, last in reversed(sections):
             if path[:depth] == project.table[:depth]:
-                yield "".join([*lines[:last], end + block, *lines[last:]])
-    yield _inline(project, group, name, value)
+                yield with_text(block, last)
+    yield from _inline(project, group, name, value)
+    yield with_text(block, len(lines))
 
 
 def _sections(lines: list[str]) -> Iterator[tuple[tuple[str, ...], int, int]]:
@@ -165,7 +213,7 @@ def _sections(lines: list[str]) -> Iterator[tuple[tuple[str, ...], int, int]]:
             except TOMLKitError:
                 continue  # a line of a value that spans lines
         starts.append((number, keys))
-    for (first, path), (stop, _) in zip(starts, [*starts[1:], (len(lines), None)], strict=True):
+    for (first, path), (stop, _) in zip(starts, [*starts[1:], (len(lines), None)], strict=False):
         last = stop
         while last > first + 1 and (not lines[last - 1].strip() or lines[last - 1].lstrip().startswith("#")):
             last -= 1
@@ -181,18 +229,22 @@ def _path(nested: dict[str, Any]) -> tuple[str, ...]:
     return tuple(keys)
 
 
-def _inline(project: Project, group: str, name: str, value: str) -> str:
-    """The text with an inline table changed, which only tomlkit can do."""
+def _inline(project: Project, group: str, name: str, value: str) -> Iterator[str]:
+    """Yield the text with an inline table changed, which only tomlkit can do; nothing where it cannot."""
     import tomlkit
+    from tomlkit.exceptions import TOMLKitError
 
-    document = tomlkit.parse(project.text)
-    table: Any = document
-    for key in (*project.table, group):
-        if key not in table:
-            table[key] = tomlkit.inline_table()
-        table = table[key]
-    table[name] = value
-    return tomlkit.dumps(document)
+    try:
+        document = tomlkit.parse(project.text)
+        table: Any = document
+        for key in (*project.table, group):
+            if key not in table:
+                table[key] = tomlkit.inline_table()
+            table = table[key]
+        table[name] = value
+        yield tomlkit.dumps(document)
+    except TOMLKitError:
+        return
 
 
 def _indent(lines: list[str], last: int) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from sglang_plug.errors import ScaffoldError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
 
 @dataclass(frozen=True)
@@ -43,45 +43,47 @@ def plan(files: Mapping[str, str], target: Path) -> Plan:
     Raises:
         ScaffoldError: the target, or a folder in it that would be written to, is a symbolic link or no folder.
     """
-    if target.is_symlink():
-        raise ScaffoldError(
-            "the target is a symbolic link", subject=str(target), cause=f"it points to {os.readlink(target)}", hint=_ELSEWHERE
-        )
-    if target.exists() and not target.is_dir():
-        raise ScaffoldError("the target is a file", subject=str(target), hint=_ELSEWHERE)
-    create: list[str] = []
-    change: list[str] = []
-    keep: list[str] = []
-    for name, text in files.items():
-        _refuse_detour(target, name)
-        path = target / name
-        if not path.exists():
-            create.append(name)
-        elif path.is_dir():
-            raise ScaffoldError("a folder is where a file would go", subject=str(path), hint=_ELSEWHERE)
-        else:
-            (keep if path.read_bytes() == text.encode() else change).append(name)
-    there = sum(1 for path in target.rglob("*") if not path.is_dir()) if target.is_dir() else 0
-    return Plan(target, tuple(create), tuple(change), tuple(keep), there - len(change) - len(keep))
+    with _told(target):
+        if target.is_symlink():
+            raise ScaffoldError(
+                "the target is a symbolic link", subject=str(target), cause=f"it points to {os.readlink(target)}", hint=_REAL
+            )
+        if target.exists() and not target.is_dir():
+            raise ScaffoldError("the target is a file", subject=str(target), hint=_ELSEWHERE)
+        create: list[str] = []
+        change: list[str] = []
+        keep: list[str] = []
+        for name, text in files.items():
+            _refuse_detour(target, name)
+            path = target / name
+            if not path.exists():
+                create.append(name)
+            elif path.is_dir():
+                raise ScaffoldError("a folder is where a file would go", subject=str(path), hint=_ELSEWHERE)
+            else:
+                (keep if path.read_bytes() == text.encode() else change).append(name)
+        there = sum(1 for path in target.rglob("*") if not path.is_dir()) if target.is_dir() else 0
+        return Plan(target, tuple(create), tuple(change), tuple(keep), there - len(change) - len(keep))
 
 
-def write(files: Mapping[str, str], target: Path, *, force: bool = False, beside: bool = False) -> Plan:
+def write(files: Mapping[str, str], target: Path, *, force: bool = False, edits: Collection[str] | None = None) -> Plan:
     """Put `files` at `target` and return what was done. After a failure the disk is as it was before.
 
     Args:
         files: path below the target, to text.
         target: the folder; made, with its parents, where it is missing.
         force: write into a folder that is not empty, and over files that differ.
-        beside: other files in the folder are no obstacle; files that differ are.
+        edits: the folder is a project that is added to: its other files are no obstacle, and of its files these may change.
 
     Raises:
         ScaffoldError: something is in the way, or the disk refuses.
     """
     what = plan(files, target)
-    if not force and (what.change or (not beside and (what.keep or what.strangers))):
-        raise _in_the_way(what)
+    if not force and (set(what.change).difference(edits or ()) or (edits is None and (what.keep or what.strangers))):
+        raise _in_the_way(what, edits)
     with _told(target), _parents(target.parent):
-        staging = target.parent / f".{target.name}.{secrets.token_hex(4)}.new"
+        home = target if target.is_dir() else target.parent  # beside the final place, so that a rename moves it
+        staging = home / f".{target.name}.{secrets.token_hex(4)}.new"
         try:
             staging.mkdir()
             for name, text in files.items():
@@ -96,37 +98,21 @@ def write(files: Mapping[str, str], target: Path, *, force: bool = False, beside
     return what
 
 
-def replace_text(path: Path, text: str) -> None:
-    """Replace one file's content in one step, keeping its permissions.
-
-    Raises:
-        ScaffoldError: the disk refuses, or the file is a symbolic link.
-    """
-    if path.is_symlink():
-        raise ScaffoldError(
-            "the file is a symbolic link", subject=str(path), cause=f"it points to {os.readlink(path)}", hint="edit the real file"
-        )
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
-    with _told(path):
-        try:
-            beside.write_bytes(text.encode())
-            if path.exists():
-                shutil.copymode(path, beside)
-            os.replace(beside, path)
-        finally:
-            beside.unlink(missing_ok=True)
-
-
 _ELSEWHERE = "choose another place with --output DIR"
+_REAL = "name the place that it points to, or choose another"
 
 
-def _in_the_way(what: Plan) -> ScaffoldError:
-    listed = "\n".join(f"would change: {name}" for name in what.change)
-    rest = f"{what.strangers + len(what.keep)} other files are there" if what.strangers or what.keep else ""
+def _in_the_way(what: Plan, edits: Collection[str] | None) -> ScaffoldError:
+    listed = [f"would change: {name}" for name in what.change if name not in (edits or ())]
+    if edits is not None:
+        hint = "give the module another NAME, or --force to write over it"
+        return ScaffoldError("a file is in the way; nothing was written", subject=str(what.target), cause="\n".join(listed), hint=hint)
+    if others := what.strangers + len(what.keep):
+        listed.append(f"{others} other file{'s are' if others > 1 else ' is'} there")
     return ScaffoldError(
         "the target exists and is not empty; nothing was written",
         subject=str(what.target),
-        cause="\n".join(filter(None, [listed, rest])),
+        cause="\n".join(listed),
         hint="use another name or --output, or --force to write into it (files that differ are overwritten, others stay)",
     )
 
@@ -137,9 +123,7 @@ def _refuse_detour(target: Path, name: str) -> None:
     for part in Path(name).parts:
         place /= part
         if place.is_symlink():
-            raise ScaffoldError(
-                "a symbolic link is in the way", subject=str(place), cause=f"it points to {os.readlink(place)}", hint=_ELSEWHERE
-            )
+            raise ScaffoldError("a symbolic link is in the way", subject=str(place), cause=f"it points to {os.readlink(place)}", hint=_REAL)
 
 
 def _merge(staging: Path, target: Path, names: list[str]) -> None:
@@ -154,6 +138,7 @@ def _merge(staging: Path, target: Path, names: list[str]) -> None:
                 folder.mkdir()
                 undo.append(folder.rmdir)
             if final.exists():
+                shutil.copymode(final, staging / name)
                 old = saved / str(number)
                 os.rename(final, old)
                 undo.append(partial(os.rename, old, final))

@@ -20,6 +20,7 @@ FORMS: dict[str, dict[str, Any]] = {
     "both-cuda-plain": {"diffusion": True, "device_type": "cuda", "hooks": False},
     "srt-0.5.17": {"release": "0.5.17"},
     "both-0.5.21": {"diffusion": True, "release": "0.5.21"},
+    "both-0.5.22": {"diffusion": True, "release": "0.5.22"},
 }
 
 

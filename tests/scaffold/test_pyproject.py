@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -29,11 +29,18 @@ STYLES = {
     "empty group": f'[project]\nname = "x"\n[project.entry-points."{GROUP}"]\n\n[tool.a]\nb = 1\n',
     "array of tables after": '[project]\nname = "x"\n\n[[tool.mypy.overrides]]\nmodule = "y"\n',
     "out of order": '[project]\nname = "x"\n[tool.a]\nb = 1\n[project.urls]\nhome = "h"\n[tool.c]\nd = 2\n',
+    "no last newline, elsewhere": '[project]\nname = "x"\n# end',
+    "nested dotted keys": f'[project]\nname = "x"\n[project.entry-points]\n"{GROUP}".old = "x:old"\n[tool.a]\nb = 1\n',
+    "line separators in a text": '[project]\nname = "x"\ndescription = "a\u2028b\u0085c"\n[tool.a]\nb = 1\n',
+    "poetry beside a project": f'[project]\nname = "x"\n[tool.poetry.plugins."{GROUP}"]\nold = "x:old"\n',
+    "flit before [project]": f'[tool.flit.metadata]\nmodule = "x"\n[tool.flit.entrypoints."{GROUP}"]\nold = "x:old"\n',
     "poetry": '[tool.poetry]\nname = "x"\n\n[tool.poetry.dependencies]\npython = "^3.11"\n',
     "poetry with plugins": f'[tool.poetry]\nname = "x"\n[tool.poetry.plugins."{GROUP}"]\nold = "x:old"\n',
 }
 INLINE = {
     "inline group": f'[project]\nname = "x"  # n\n\n[project.entry-points]\n"{GROUP}" = {{ old = "x:old" }}\nother = {{ a = "b:c" }}\n',
+    "a project in one line": 'project = { name = "x" }\n',
+    "a dotted project": 'project.name = "x"\nproject.version = "1"\n',
     "dotted keys": f'[project]\nname = "x"\nentry-points."{GROUP}".old = "x:old"\nversion = "1"\n',
     "inline everything": f'[project]\nname = "x"\nentry-points = {{ "{GROUP}" = {{ old = "x:old" }} }}\nversion = "1"\n',
 }
@@ -44,10 +51,17 @@ def project(tmp_path: Path, text: str) -> pyproject.Project:
     return pyproject.read(tmp_path)
 
 
+def holder(data: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return the table that holds the table of entry points, and its key there."""
+    tool = data.get("tool", {})
+    if "plugins" in tool.get("poetry", {}) or ("poetry" in tool and "project" not in data):
+        return tool["poetry"], "plugins"
+    return (tool["flit"], "entrypoints") if "flit" in tool else (data["project"], "entry-points")
+
+
 def entry_points(text: str) -> dict[str, str]:
-    data = tomllib.loads(text)
-    place = data["project"].get("entry-points", {}) if "project" in data else data["tool"]["poetry"]["plugins"]
-    return place[GROUP]
+    place, key = holder(tomllib.loads(text))
+    return place[key][GROUP]
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -67,21 +81,19 @@ def test_lines_are_only_added(tmp_path: Path, style: str) -> None:
 def test_inline_tables_change_in_their_own_line_only(tmp_path: Path, style: str) -> None:
     before = INLINE[style]
     after = pyproject.with_entry_point(project(tmp_path, before), GROUP, "new", "x.new:register")
-    assert entry_points(after) == {"old": "x:old", "new": "x.new:register"}
+    assert entry_points(after)["new"] == "x.new:register"
     changed = [line for line in before.splitlines() if line not in after.splitlines()]
-    assert all(GROUP in line for line in changed)
+    assert all(GROUP in line or line.startswith("project = {") for line in changed)
 
 
 @pytest.mark.parametrize("style", STYLES | INLINE)
 def test_nothing_else_is_said_than_before(tmp_path: Path, style: str) -> None:
     before = (STYLES | INLINE)[style]
     after = tomllib.loads(pyproject.with_entry_point(project(tmp_path, before), GROUP, "new", "x:y"))
-    place = after["project"] if "project" in after else after["tool"]["poetry"]
-    key = "entry-points" if "project" in after else "plugins"
+    place, key = holder(after)
     del place[key][GROUP]["new"]
     wanted = tomllib.loads(before)
-    holder = wanted["project"] if "project" in wanted else wanted["tool"]["poetry"]
-    holder.setdefault(key, {}).setdefault(GROUP, {})
+    holder(wanted)[0].setdefault(key, {}).setdefault(GROUP, {})
     assert after == wanted
 
 
@@ -104,6 +116,12 @@ def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
         ("[build-system]\nrequires = []\n", "describes no project"),
         ("[project\n", "not TOML"),
         ("ÿ", "not TOML"),
+        ('\ufeff[project]\nname = "x"\n', "not TOML"),
+        ("", "describes no project"),
+        ('project = "x"\n', "describes no project"),
+        ('tool = "x"\n', "describes no project"),
+        ('[project]\nname = "x"\nentry-points = "y"\n', "malformed"),
+        (f'[project]\nname = "x"\n[project.entry-points]\n"{GROUP}" = ["a = b"]\n', "malformed"),
     ],
 )
 def test_a_project_that_cannot_take_it_is_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -116,6 +134,13 @@ def test_a_project_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_bytes("[project]\nname = 'Ä'\n".encode("latin-1"))
     with pytest.raises(ScaffoldError, match="cannot be read"):
         pyproject.read(tmp_path)
+
+
+def test_a_project_of_an_older_sort_is_told(tmp_path: Path) -> None:
+    (tmp_path / "setup.py").touch()
+    with pytest.raises(ScaffoldError, match=r"no pyproject\.toml") as refusal:
+        pyproject.read(tmp_path)
+    assert refusal.value.cause.startswith("setup.py may hold")
 
 
 def test_a_folder_without_a_project_is_refused(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_a_folder_with_a_users_file_is_refused_and_left_alone(tmp_path: Path) ->
     (tmp_path / "notes.txt").write_text("mine too")
     with pytest.raises(ScaffoldError, match="not empty") as refusal:
         tree.write(FILES, tmp_path)
-    assert refusal.value.cause == "would change: README.md\n1 other files are there"
+    assert refusal.value.cause == "would change: README.md\n1 other file is there"
     assert content(tmp_path) == {"README.md": "mine", "notes.txt": "mine too"}
 
 
@@ -127,11 +127,16 @@ def test_a_place_where_nobody_can_write_is_told() -> None:
     assert "--output" in refusal.value.hint
 
 
-def test_one_file_is_replaced_with_its_permissions(tmp_path: Path) -> None:
+def test_a_project_is_added_to_all_at_once(tmp_path: Path) -> None:
+    """Its own files stay, one gains lines and keeps its permissions, and what is in the way stops everything."""
     path = tmp_path / "pyproject.toml"
     path.write_text("old")
     path.chmod(0o640)
-    tree.replace_text(path, "new")
-    assert path.read_text() == "new"
+    (tmp_path / "mine.py").touch()
+    tree.write({"pyproject.toml": "new", "a.py": "a"}, tmp_path, edits=["pyproject.toml"])
     assert path.stat().st_mode & 0o777 == 0o640
-    assert os.listdir(tmp_path) == ["pyproject.toml"]
+    assert content(tmp_path) == {"a.py": "a", "mine.py": "", "pyproject.toml": "new"}
+    with pytest.raises(ScaffoldError, match="in the way") as refusal:
+        tree.write({"pyproject.toml": "newer", "a.py": "b"}, tmp_path, edits=["pyproject.toml"])
+    assert refusal.value.cause == "would change: a.py"
+    assert content(tmp_path) == {"a.py": "a", "mine.py": "", "pyproject.toml": "new"}

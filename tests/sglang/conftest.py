@@ -28,6 +28,18 @@ def real_sglang() -> Path:
 
 
 @pytest.fixture(scope="session")
+def real_sglang_0522() -> Path:
+    """Return the python of an environment with real SGLang 0.5.22, where platforms got capabilities and hooks reached the detokenizer."""
+    return _engine("SGLANG_PLUG_REAL_PYTHON_0522", "0.5.22")
+
+
+@pytest.fixture(scope="session")
 def real_sglang_0521() -> Path:
     """Return the python of an environment with real SGLang 0.5.21, the first release with diffusion plugins."""
     return _engine("SGLANG_PLUG_REAL_PYTHON_0521", "0.5.21")
+
+
+@pytest.fixture(scope="session")
+def real_sglang_0517() -> Path:
+    """Return the python of an environment with real SGLang 0.5.17, before diffusion plugins and without the diffusion extras."""
+    return _engine("SGLANG_PLUG_REAL_PYTHON_0517", "0.5.17")

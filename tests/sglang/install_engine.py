@@ -28,6 +28,7 @@ LAYOUT = 1
 # Installed without dependencies: their metadata asks for the CUDA world.
 BARE = {
     "0.5.23": ("sglang==0.5.23", "xgrammar==0.2.7", "cache-dit==1.5.1"),
+    "0.5.22": ("sglang==0.5.22", "xgrammar==0.2.7", "cache-dit==1.5.1"),
     "0.5.21": ("sglang==0.5.21", "xgrammar==0.2.7", "cache-dit==1.5.1"),
     "0.5.17": ("sglang==0.5.17", "xgrammar==0.2.1"),  # before diffusion plugins
 }

@@ -28,14 +28,17 @@ BORROWED = (
     "packaging",
 )  # what the engine's environment lacks to run tests
 PROMPT = "hello world"
-SERVED = ("srt", "both", "srt-0.5.17", "both-0.5.21")
+SERVED = ("srt", "srt-0.5.17", "both-0.5.21", "both-0.5.22")
 NO_HARDWARE = ("both-mlu", "both-cuda-plain")
 
 
-@pytest.fixture(scope="module", params=["0.5.23", "0.5.21"])
+ENGINES = {"0.5.23": "real_sglang", "0.5.22": "real_sglang_0522", "0.5.21": "real_sglang_0521"}
+
+
+@pytest.fixture(scope="module", params=ENGINES)
 def engine(request: pytest.FixtureRequest) -> Path:
     """The python of an environment with the release."""
-    found: Path = request.getfixturevalue("real_sglang" if request.param == "0.5.23" else "real_sglang_0521")
+    found: Path = request.getfixturevalue(ENGINES[request.param])
     return found
 
 
@@ -125,7 +128,7 @@ def greedy(model: str, count: int) -> list[int]:
     return [int(token) for token in made[0][inputs["input_ids"].shape[1] :]]
 
 
-@pytest.mark.parametrize("form", ["diffusion", "both-0.5.21"])
+@pytest.mark.parametrize("form", ["diffusion", "both-0.5.21", "both-0.5.22"])
 def test_it_makes_an_image(engine: Path, tmp_path: Path, form: str) -> None:
     _, site = install(tmp_path, form)
     subprocess.run([engine, ROOT / "tests" / "sglang" / "tiny_sd3.py", tmp_path / "sd3"], check=True, capture_output=True, timeout=300)
