@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -16,12 +18,15 @@ from sglang.multimodal_gen.runtime.entrypoints.diffusion_generator import DiffGe
 from sglang.multimodal_gen.runtime.layers.attention.backends.sdpa import SDPABackend, SDPAImpl
 from sglang.multimodal_gen.runtime.layers.custom_op import CustomOp
 from sglang.multimodal_gen.runtime.layers.layernorm import RMSNorm
+from sglang.multimodal_gen.runtime.managers.gpu_worker import GPUWorker
+from sglang.multimodal_gen.runtime.models.dits import tiny_dit
 from sglang.multimodal_gen.runtime.models.encoders.tiny_text import ByteTokenizer
 from sglang.multimodal_gen.runtime.models.schedulers.flow_match import FlowMatchEulerDiscreteScheduler
 from sglang.multimodal_gen.runtime.pipelines_core.pipeline import DiffusionPipeline
-from sglang.multimodal_gen.runtime.pipelines_core.schedule_batch import Req
+from sglang.multimodal_gen.runtime.pipelines_core.schedule_batch import ControlReq, Req
 from sglang.multimodal_gen.runtime.platforms.cpu import CpuPlatform
 from sglang.multimodal_gen.runtime.platforms.interface import DeviceCapability, PlatformEnum
+from sglang.multimodal_gen.runtime.scheduler_client import SchedulerUnreachable
 from sglang.multimodal_gen.runtime.server_args import ServerArgs, prepare_server_args
 from sglang.multimodal_gen.runtime.server_args.server_args import free_port
 from sglang.multimodal_gen.runtime.utils.torch_compile import build_torch_compile_kwargs
@@ -106,7 +111,9 @@ def test_one_seed_one_image(draw: Callable[..., Any]):
 def test_guidance_at_one_ignores_the_negative_prompt_and_above_does_not(draw: Callable[..., Any]):
     plain = draw(params={"guidance_scale": 1.0})
     assert np.array_equal(plain, draw(params={"guidance_scale": 1.0, "negative_prompt": "blur"}))
-    assert not np.array_equal(draw(params={"guidance_scale": 3.0}), draw(params={"guidance_scale": 3.0, "negative_prompt": "blur"}))
+    guided = draw(params={"guidance_scale": 3.0})
+    assert np.array_equal(guided, draw(params={"guidance_scale": 3.0, "negative_prompt": None}))
+    assert not np.array_equal(guided, draw(params={"guidance_scale": 3.0, "negative_prompt": "blur"}))
 
 
 def test_sigmas_and_steps_by_hand(current: Callable[[Any], Any]):
@@ -313,9 +320,29 @@ def test_wrong_arguments_are_named(kwargs: dict[str, Any], words: str, model: Pa
         ServerArgs.from_kwargs(**{"model_path": str(model), **kwargs})
 
 
-@pytest.mark.parametrize("wrong", [{"height": 50}, {"width": 0}, {"num_inference_steps": 0}, {"seed": -1}, {"guidance_scale": -1.0}])
+WRONG = [
+    {"height": 50},
+    {"width": 0},
+    {"width": 4096},
+    {"num_inference_steps": 0},
+    {"num_inference_steps": 10**9},
+    {"seed": -1},
+    {"seed": 2**63},
+    {"seed": "1"},
+    {"guidance_scale": -1.0},
+    {"guidance_scale": float("nan")},
+    {"guidance_scale": float("inf")},
+    {"guidance_scale": "3"},
+    {"prompt": 5},
+    {"prompt": ["x", None]},
+    {"prompt": "\udc80"},
+    {"negative_prompt": 5},
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=str)
 def test_wrong_requests_are_named(wrong: dict[str, Any]):
-    with pytest.raises(ValueError, match=next(iter(wrong))):
+    with pytest.raises(ValueError, match=f"^{next(iter(wrong))} "):
         SamplingParams(**wrong)
 
 
@@ -326,6 +353,8 @@ def test_wrong_requests_are_named(wrong: dict[str, Any]):
         ({"prompt": []}, {}, "prompt"),
         ({"prompt": "x", "colour": 1}, {}, "colour"),
         ({"prompt": "x"}, {"height": 50}, "height"),
+        ({"prompt": ["x", "y"], "output_file_name": "z.png"}, {}, "output_file_name"),
+        ("x", {}, "prompt=…"),
     ],
 )
 def test_a_generator_refuses_before_it_asks_the_workers(
@@ -335,3 +364,35 @@ def test_a_generator_refuses_before_it_asks_the_workers(
     generator = DiffGenerator(ServerArgs(model_path=str(model)))
     with pytest.raises(ValueError, match=words):
         generator.generate(request_, **kwargs)
+
+
+def test_nobody_waits_for_workers_that_are_not_there(model: Path, current: Callable[[Any], Any]):
+    current(Acme())
+    generator = DiffGenerator(ServerArgs(model_path=str(model)))
+    with pytest.raises(SchedulerUnreachable, match="there are no workers"):
+        generator.generate(prompt="x")
+    generator.server_args.settle()
+    generator.client.ended = lambda: ["worker 0 ended"]
+    with pytest.raises(SchedulerUnreachable, match="worker 0 ended"):
+        generator.generate(prompt="x")
+    generator.client.ended = list
+    with pytest.raises(SchedulerUnreachable, match="within 1 ms"):
+        generator.client.forward(ControlReq("info"), 1)
+    generator.server_args.release()
+    assert not generator.client.endpoint
+    generator.shutdown()
+
+
+def test_a_request_at_fault_is_told_from_a_broken_worker(draw: Callable[..., Any], caplog: pytest.LogCaptureFixture):
+    draw()
+    worker = object.__new__(GPUWorker)
+    worker.rank, worker.pipeline = 0, draw.pipeline  # type: ignore[attr-defined]
+    asked = [Req(SamplingParams(prompt="x", height=16, width=16, num_inference_steps=1))]
+    transformer = worker.pipeline.modules["transformer"]
+    alone = SimpleNamespace(world_size=2, rank_in_group=0)
+    with mock.patch.object(tiny_dit, "get_sp_group", return_value=alone):  # one token for two ranks
+        assert worker.execute_forward(asked).error_type == "invalid_request"
+    with mock.patch.object(transformer, "to_tokens", side_effect=ValueError("bad kernel")):
+        answer = worker.execute_forward(asked)
+    assert (answer.error_type, answer.error) == ("server", "ValueError: bad kernel")
+    assert "bad kernel" in caplog.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import http.client
 import json
 import os
 import signal
@@ -30,10 +31,10 @@ class Client:
     """Talks to one server."""
 
     def __init__(self, port: int) -> None:
-        self.root = f"http://127.0.0.1:{port}"
+        self.port, self.root = port, f"http://127.0.0.1:{port}"
 
-    def ask(self, path: str, body: dict[str, Any] | None = None) -> tuple[int, Any]:
-        data = None if body is None else json.dumps(body).encode()
+    def ask(self, path: str, body: dict[str, Any] | bytes | None = None) -> tuple[int, Any]:
+        data = json.dumps(body).encode() if isinstance(body, dict) else body
         request = urllib.request.Request(self.root + path, data, {"content-type": "application/json"})
         try:
             with urllib.request.urlopen(request, timeout=30) as answer:
@@ -110,26 +111,46 @@ def test_the_openai_client_is_served(server: Client):
     ("body", "words"),
     [
         ({}, "prompt"),
-        ({"prompt": "x", "size": "50x50"}, "multiple of 16"),
-        ({"prompt": "x", "size": "large"}, "large"),
+        ({"prompt": "x", "size": "50x50"}, "size '50x50': height must be a multiple of 16"),
+        ({"prompt": "x", "size": "64x50", "height": 32, "width": 0}, "width must be a multiple of 16"),
+        ({"prompt": "x", "size": "large"}, "size must be auto or WIDTHxHEIGHT, for instance 64x64, not 'large'"),
+        ({"prompt": "x", "size": "64"}, "size must be auto or WIDTHxHEIGHT"),
         ({"prompt": "x", "n": 0}, "n:"),
         ({"prompt": "x", "response_format": "url"}, "response_format"),
-        ({"prompt": "x", "num_inference_steps": 0}, "num_inference_steps"),
+        ({"prompt": "x", "num_inference_steps": 0}, "num_inference_steps must"),
+        (b'{"prompt": "x", "guidance_scale": NaN}', "guidance_scale must"),
+        (b"hello", "body: JSON decode error (Expecting value)"),
+        (b'{"prompt": "\xff"}', "parsing the body"),
     ],
 )
-def test_a_wrong_request_is_told_what_is_wrong(server: Client, body: dict[str, Any], words: str):
+def test_a_wrong_request_is_told_what_is_wrong(server: Client, body: dict[str, Any] | bytes, words: str):
     status, answer = server.ask("/v1/images/generations", body)
     assert status == 400
     assert words in answer["error"]["message"]
+    assert not words.endswith(" must") or answer["error"]["message"].startswith(words)
     assert server.ask("/health")[0] == 200
 
 
-def test_a_worker_that_dies_ends_the_server(world: World):
+def test_null_asks_for_the_default(server: Client):
+    body = {"prompt": "x", "num_inference_steps": 1}
+    nulls = dict.fromkeys(("n", "size", "output_format", "response_format", "seed", "guidance_scale", "negative_prompt"))
+    plain, null = server.ask("/v1/images/generations", body), server.ask("/v1/images/generations", {**body, **nulls})
+    assert plain[1]["data"] == null[1]["data"] == server.ask("/v1/images/generations", {**body, "size": "auto"})[1]["data"]
+
+
+def test_a_worker_that_dies_ends_the_server_and_whoever_waits_for_it_is_told(world: World):
     process, client = serve(world)
     listed = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
     children = [int(pid) for pid in listed.split() if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
     worker, _ = children  # the HTTP server is the second
+    os.kill(worker, signal.SIGSTOP)  # so that it cannot answer
+    waiting = http.client.HTTPConnection("127.0.0.1", client.port, timeout=30)
+    waiting.request("POST", "/v1/images/generations", '{"prompt": "x"}', {"content-type": "application/json"})
+    assert client.ask("/health")[0] == 200  # asked later, answered later: the request has come in
     os.kill(worker, signal.SIGKILL)
+    answer = waiting.getresponse()
+    assert (answer.status, json.load(answer)["error"]["message"]) == (503, f"the worker with process id {worker} has ended")
+    waiting.close()
     status, text = ended(process)
     assert status == 1
     assert "sglang-diffusionWorker-0 ended while serving (signal SIGKILL)" in text

@@ -143,7 +143,9 @@ def answer(url: str, body: dict[str, Any] | None = None) -> Any:
         return reply.read()
 
 
-@pytest.mark.parametrize(("engine", "workers"), [("0.5.23", 1), ("0.5.23", 2), ("0.5.21", 1)], indirect=["engine"])
+@pytest.mark.parametrize(
+    ("engine", "workers"), [(release, workers) for release in ("0.5.23", "0.5.21") for workers in (1, 2)], indirect=["engine"]
+)
 def test_serve_answers_an_image_request(engine: Path, pipeline: Path, site: Site, tmp_path: Path, workers: int):
     port = 32400 + os.getpid() % 500
     command = ["serve", "--runtime", "diffusion", "--platform", "acme", "--python", str(engine), "--"]

@@ -39,8 +39,8 @@ class WorkerFailed(RuntimeError):
 
 def shutdown_scheduler_processes(server_args: ServerArgs, processes: list[BaseProcess], *, request_shutdown: bool = True) -> None:
     """End the workers: ask, wait, terminate, kill. Nothing is left of them afterwards."""
-    alive = [p for p in processes if p.is_alive()]
-    if alive and request_shutdown:
+    request_shutdown = request_shutdown and all(p.is_alive() for p in processes)  # what is left of a group only waits for the rest
+    if request_shutdown:
         client = SchedulerClient(server_args)
         try:
             client.forward(ControlReq("shutdown"), SHUTDOWN_MS)
@@ -49,13 +49,17 @@ def shutdown_scheduler_processes(server_args: ServerArgs, processes: list[BasePr
             request_shutdown = False
         finally:
             client.close()
-    _join(alive, JOIN_SECONDS if request_shutdown else 0)
+    _join(processes, JOIN_SECONDS if request_shutdown else 0)
+    _end(processes)
+    server_args.release()
+
+
+def _end(processes: list[BaseProcess]) -> None:
     for end in ("terminate", "kill"):
-        alive = [p for p in alive if p.is_alive()]
+        alive = [p for p in processes if p.is_alive()]
         for process in alive:
             getattr(process, end)()
         _join(alive, TERMINATE_SECONDS)
-    server_args.release()
 
 
 def _join(processes: list[BaseProcess], seconds: float) -> None:
@@ -104,21 +108,22 @@ def _await_ready(waiting: dict[Connection, BaseProcess], processes: list[BasePro
     while waiting:
         for handle in wait([*waiting, *sentinels]):
             if not isinstance(handle, Connection):
-                raise _ended(sentinels[cast("int", handle)], "before all were ready")
+                raise WorkerFailed(describe_end(sentinels[cast("int", handle)], "before all were ready"))
             try:
                 answer = handle.recv()
             except EOFError:
-                raise _ended(waiting[handle], "before it was ready") from None
+                raise WorkerFailed(describe_end(waiting[handle], "before it was ready")) from None
             if answer.get("status") != "ready":
                 raise WorkerFailed(f"{waiting[handle].name} failed to initialize: {answer}")
             del waiting[handle]
 
 
-def _ended(process: BaseProcess, when: str) -> WorkerFailed:
+def describe_end(process: BaseProcess, when: str) -> str:
+    """Return in words how a child ended."""
     process.join(JOIN_SECONDS)
     code = process.exitcode
     how = "it does not exit" if code is None else f"exit status {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
-    return WorkerFailed(f"{process.name} ended {when} ({how}); its own message is in the log above")
+    return f"{process.name} ended {when} ({how}); its own message is in the log above"
 
 
 def launch_server(server_args: ServerArgs, launch_http_server: bool = True) -> list[BaseProcess]:
@@ -157,15 +162,15 @@ def serve_until_stopped(server_args: ServerArgs, payload: ServerArgsPayload, wor
         http.start()
         sentinels = {p.sentinel: p for p in (*workers, http)}
         (first, *_) = wait([*sentinels])
-        raise _ended(sentinels[cast("int", first)], "while serving")
+        raise WorkerFailed(describe_end(sentinels[cast("int", first)], "while serving"))
     except (KeyboardInterrupt, _Stopped):
         logger.info("Stopping.")
     finally:
         signal.signal(signal.SIGTERM, previous)
         if http.is_alive():
-            http.terminate()
-            http.join(TERMINATE_SECONDS)
+            http.terminate()  # it takes no more requests, and ends when the last one that it has is answered
         shutdown_scheduler_processes(server_args, workers)
+        _end([http])
 
 
 class _Stopped(BaseException):

@@ -53,8 +53,13 @@ class DiffGenerator:
 
     def __init__(self, server_args: ServerArgs) -> None:
         self.server_args = server_args
-        self.client = SchedulerClient(server_args)
+        self.client = SchedulerClient(server_args, self._ended)
         self.local_scheduler_process: list[BaseProcess] | None = None
+
+    def _ended(self) -> list[str]:
+        from ..launch_server import describe_end
+
+        return [describe_end(process, "too early") for process in self.local_scheduler_process or () if not process.is_alive()]
 
     @classmethod
     def from_pretrained(cls, local_mode: bool = True, **kwargs: Any) -> DiffGenerator:
@@ -103,16 +108,22 @@ class DiffGenerator:
         Raises:
             ValueError: a parameter is unknown or out of range.
             RuntimeError: the workers could not make the image.
+            SchedulerUnreachable: a worker has ended, or all were shut down.
+            OSError: the image cannot be written.
         """
         params = self._params(sampling_params_kwargs, kwargs)
-        if not params.prompt:
+        if params.prompt in (None, []):
             raise ValueError("prompt must be a text or a list of texts, not empty")
-        prompts = params.prompt if isinstance(params.prompt, list) else [params.prompt]
+        prompts = params.prompt if isinstance(params.prompt, list) else [params.prompt or ""]
+        if len(prompts) > 1 and params.output_file_name is not None:
+            raise ValueError("output_file_name cannot name the images of several prompts; leave it out, or give one prompt")
         results = [result for index, prompt in enumerate(prompts) for result in self._one(params, prompt, index, len(prompts))]
         return results[0] if len(results) == 1 else results
 
     @staticmethod
     def _params(given: dict[str, Any] | SamplingParams | None, kwargs: dict[str, Any]) -> SamplingParams:
+        if not isinstance(given, dict | SamplingParams | None):
+            raise ValueError(f"parameters come as a dictionary or as SamplingParams, not {given!r}; a prompt goes by name: prompt=…")
         merged = {**(given if isinstance(given, dict) else {}), **kwargs}
         unknown = sorted(set(merged) - SamplingParams.field_names())
         if unknown:
@@ -130,7 +141,7 @@ class DiffGenerator:
             saved = None
             if params.save_output and folder:
                 several = prompts * len(answer.output) > 1
-                name = params.output_file_name or f"{''.join(c if c.isalnum() else '_' for c in prompt)[:60] or 'image'}_{params.seed}"
+                name = params.output_file_name or f"{''.join(c if c.isalnum() else '_' for c in prompt)[:50] or 'image'}_{params.seed}"
                 saved = str(save(pixels, folder, f"{index}-{number}-{name}" if several else name))
             size = (params.height, params.width, 1)
             results.append(GenerationResult(pixels, [pixels], prompt, size, seconds, answer.metrics, index, saved))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
 
 from ..pipelines_core.schedule_batch import ControlReq
 from ..scheduler_client import SchedulerClient, SchedulerUnreachable
@@ -37,7 +38,11 @@ def create_app(server_args: ServerArgs, worker_pids: tuple[int, ...] = ()) -> Fa
     """Return the application for these arguments."""
     app = FastAPI(title="sglang-plug stand-in: diffusion")
     app.state.server_args = server_args
-    app.state.scheduler = SchedulerClient(server_args)
+
+    def ended() -> list[str]:
+        return [f"the worker with process id {pid} has ended" for pid in worker_pids if not alive(pid)]
+
+    app.state.scheduler = SchedulerClient(server_args, ended)
     app.include_router(image_api.router)
 
     @app.exception_handler(SchedulerUnreachable)
@@ -46,8 +51,16 @@ def create_app(server_args: ServerArgs, worker_pids: tuple[int, ...] = ()) -> Fa
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
-        wrong = "; ".join(f"{'.'.join(map(str, e['loc'][1:])) or 'body'}: {e['msg']}" for e in error.errors())
-        return failure(400, wrong, "invalid_request_error")
+        wrong = []
+        for fault in error.errors():
+            broken = fault["type"] == "json_invalid"  # its place is a number of a character, not a field
+            field = "body" if broken else ".".join(map(str, fault["loc"][1:])) or "body"
+            wrong.append(f"{field}: {fault['msg']}{' (' + fault['ctx']['error'] + ')' if broken else ''}")
+        return failure(400, "; ".join(wrong), "invalid_request_error")
+
+    @app.exception_handler(HTTPException)
+    async def unserved(_: Request, error: HTTPException) -> JSONResponse:
+        return failure(error.status_code, str(error.detail), "invalid_request_error")
 
     @app.exception_handler(image_api.BadRequest)
     async def refused(_: Request, error: image_api.BadRequest) -> JSONResponse:
@@ -59,8 +72,8 @@ def create_app(server_args: ServerArgs, worker_pids: tuple[int, ...] = ()) -> Fa
 
     @app.get("/health")
     def health() -> JSONResponse:
-        gone = [pid for pid in worker_pids if not alive(pid)]
-        return JSONResponse({"status": "ok"}) if not gone else failure(503, f"workers ended: {gone}", "server_error")
+        gone = ended()
+        return failure(503, "; ".join(gone), "server_error") if gone else JSONResponse({"status": "ok"})
 
     @app.get("/v1/models")
     def models() -> dict[str, Any]:

@@ -16,7 +16,7 @@ from ..distributed.parallel_state import (
     maybe_init_distributed_environment_and_model_parallel,
 )
 from ..pipelines_core.pipeline import DiffusionPipeline
-from ..pipelines_core.schedule_batch import OutputBatch, Req
+from ..pipelines_core.schedule_batch import InvalidRequest, OutputBatch, Req
 from ..platforms import current_platform, initialize_current_platform
 from ..server_args import PortArgs, set_global_server_args
 from ..utils.logging_utils import configure_logger
@@ -82,7 +82,7 @@ class GPUWorker:
         """Return the images of a request; what it did wrong is an answer, what broke here is one too."""
         try:
             return self.pipeline.forward(batch[0])
-        except ValueError as error:
+        except InvalidRequest as error:
             return OutputBatch(error=str(error), error_type="invalid_request")
         except Exception as error:  # one request's failure must not end the worker; it is told and logged
             logger.exception("Worker %d: request %s failed", self.rank, batch[0].request_id)

@@ -64,7 +64,7 @@ class DiffusionPipeline:
         prompt = params.prompt if isinstance(params.prompt, str) else ""
         marks = [time.perf_counter()]
         with platforms.current_platform.inference_mode():
-            text = self.encode([params.negative_prompt, prompt] if params.guidance_scale > 1 else [prompt])
+            text = self.encode([params.negative_prompt or "", prompt] if params.guidance_scale > 1 else [prompt])
             marks.append(time.perf_counter())
             images = []
             for i in range(params.num_outputs_per_prompt):

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from ...configs.sample import SamplingParams
 
 
+class InvalidRequest(ValueError):
+    """What was asked for cannot be made here, whatever the platform; the request is at fault, not the worker."""
+
+
 @dataclass
 class Req:
     """One request: one prompt, one or more images."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import shutil
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 #: What asks for the stand-in's own model.
 BUILTIN_MODEL = NAME
 _WEIGHTS = "*.safetensors"
+_MEETING = "sgl-diffusion-"  # what the name of a socket's folder begins with
 
 
 def _option(default: Any, text: str, **more: Any) -> Any:
@@ -112,14 +114,14 @@ class ServerArgs:
     def settle(self) -> None:
         """Choose where the processes meet: a free port, and a socket in a folder that only this user can open."""
         self.master_port = self.master_port or free_port()
-        self.scheduler_endpoint = self.scheduler_endpoint or f"ipc://{make_folder('sgl-diffusion-', 'scheduler')}/scheduler"
+        self.scheduler_endpoint = self.scheduler_endpoint or f"ipc://{make_folder(_MEETING, 'scheduler')}/scheduler"
 
     def release(self) -> None:
-        """Remove the socket's folder."""
+        """Remove the socket's folder. Nobody meets there any more."""
         folder = Path(self.scheduler_endpoint.removeprefix("ipc://")).parent
-        (folder / "scheduler").unlink(missing_ok=True)
-        if folder.is_dir() and folder.name.startswith("sgl-diffusion-"):
-            folder.rmdir()
+        if folder.name.startswith(_MEETING):
+            shutil.rmtree(folder, ignore_errors=True)
+        self.scheduler_endpoint = ""
 
     @staticmethod
     def add_cli_args(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:

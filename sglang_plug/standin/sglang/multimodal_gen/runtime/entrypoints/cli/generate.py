@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from ....configs.sample import SamplingParams
-from ...launch_server import WorkerFailed
 from ...server_args import ServerArgs
 from ...utils.logging_utils import configure_logger
 from ..diffusion_generator import DiffGenerator
@@ -53,7 +52,7 @@ def run(argv: list[str]) -> int:
     try:
         with DiffGenerator.from_server_args(server_args) as generator:
             results = generator.generate(request)
-    except (ValueError, RuntimeError, WorkerFailed) as error:
+    except (ValueError, RuntimeError, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
     for result in results if isinstance(results, list) else [results]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import time
 from typing import Any, Literal
 
@@ -31,10 +32,10 @@ class ImageGenerationsRequest(BaseModel):
 
     prompt: str
     model: str | None = None
-    n: int = Field(1, ge=1, le=16)
-    size: str = "64x64"
+    n: int | None = Field(1, ge=1, le=16)
+    size: str | None = None
     response_format: Literal["b64_json"] | None = None
-    output_format: Literal["png", "jpeg", "webp"] = "png"
+    output_format: Literal["png", "jpeg", "webp"] | None = None
     seed: int | None = None
     num_inference_steps: int | None = None
     guidance_scale: float | None = None
@@ -46,23 +47,26 @@ class ImageGenerationsRequest(BaseModel):
         """Return the parameters that the body asks for.
 
         Raises:
-            BadRequest: the size is no size, or a value is out of range.
+            BadRequest: the size is no size, or a value is out of range; the message begins with the field's name.
         """
-        width, _, height = self.size.lower().partition("x")
-        wanted: dict[str, Any] = {
-            name: getattr(self, name) for name in ("seed", "num_inference_steps", "guidance_scale", "negative_prompt")
-        }
+        sides = self._sides()
+        fields = ("seed", "num_inference_steps", "guidance_scale", "negative_prompt", "width", "height")
+        given = {name: value for name in fields if (value := getattr(self, name)) is not None}
         try:
             return SamplingParams(
-                prompt=self.prompt,
-                request_id=generate_request_id(),
-                width=self.width or int(width),
-                height=self.height or int(height),
-                num_outputs_per_prompt=self.n,
-                **{name: value for name, value in wanted.items() if value is not None},
+                prompt=self.prompt, request_id=generate_request_id(), num_outputs_per_prompt=self.n or 1, **{**sides, **given}
             )
         except ValueError as error:
-            raise BadRequest(f"size {self.size!r} or another parameter cannot be used: {error}") from error
+            where = f"size {self.size!r}: " if str(error).startswith(tuple(sides.keys() - given)) else ""
+            raise BadRequest(f"{where}{error}") from error
+
+    def _sides(self) -> dict[str, Any]:
+        if self.size in (None, "auto"):
+            return {}
+        sides = re.fullmatch(r"(?P<width>\d+)x(?P<height>\d+)", self.size or "", re.ASCII | re.IGNORECASE)
+        if sides is None:
+            raise BadRequest(f"size must be auto or WIDTHxHEIGHT, for instance 64x64, not {self.size!r}")
+        return {name: int(digits) for name, digits in sides.groupdict().items()}
 
 
 @router.post("/v1/images/generations")
@@ -76,5 +80,6 @@ def generations(body: ImageGenerationsRequest, request: Request) -> dict[str, An
     answer = request.app.state.scheduler.forward(Req(body.sampling_params()))
     if answer.error is not None:
         raise (BadRequest if answer.error_type == "invalid_request" else GenerationFailed)(answer.error)
-    data = [{"b64_json": base64.b64encode(encode(pixels, body.output_format)).decode()} for pixels in answer.output]
-    return {"created": int(time.time()), "output_format": body.output_format, "data": data}
+    kind = body.output_format or "png"
+    data = [{"b64_json": base64.b64encode(encode(pixels, kind)).decode()} for pixels in answer.output]
+    return {"created": int(time.time()), "output_format": kind, "data": data}

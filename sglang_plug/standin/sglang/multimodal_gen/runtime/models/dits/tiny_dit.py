@@ -12,6 +12,7 @@ from ...distributed.parallel_state import get_sp_group
 from ...layers.activation import SiluAndMul
 from ...layers.attention.layer import LocalAttention, UlyssesAttention
 from ...layers.layernorm import LayerNormScaleShift, RMSNorm
+from ...pipelines_core.schedule_batch import InvalidRequest
 
 
 def sinusoid(positions: torch.Tensor, width: int) -> torch.Tensor:
@@ -86,7 +87,7 @@ class TinyDiT(nn.Module):
         """Return the velocity, whole on every rank.
 
         Raises:
-            ValueError: the ranks cannot share the tokens evenly.
+            InvalidRequest: the ranks cannot share the tokens evenly.
         """
         rows, columns = latents.shape[2] // self.patch, latents.shape[3] // self.patch
         time = sinusoid(timestep * 1000, self.width).to(latents.dtype)
@@ -96,7 +97,7 @@ class TinyDiT(nn.Module):
 
         group = get_sp_group()
         if tokens.shape[1] % group.world_size:
-            raise ValueError(f"{tokens.shape[1]} image tokens ({rows} × {columns}) cannot be shared among {group.world_size} workers")
+            raise InvalidRequest(f"{tokens.shape[1]} image tokens ({rows} × {columns}) cannot be shared among {group.world_size} workers")
         x = tokens.chunk(group.world_size, dim=1)[group.rank_in_group]
         for block in self.blocks:
             x = block(x, text, condition)
