@@ -130,6 +130,7 @@ def doctor(
     from sglang_plug.checks.doctor import examine
     from sglang_plug.checks.selection import codes, kept
     from sglang_plug.probe.environment import Environment
+    from sglang_plug.report.progress import tell
 
     environment = Environment.here(python, launch=launch.value)
     chosen = configured(
@@ -150,21 +151,12 @@ def doctor(
         runtimes=chosen.runtimes,
         limits=chosen.limits,
         explicit_python=python is not None,
-        progress=_progress,
+        progress=tell,
     )
     report = kept(report, chosen.select, chosen.ignore)
     _write(report, output_format, output, verbose=verbose)
     if report.failed(strict=chosen.strict):
         raise typer.Exit(1)
-
-
-def _progress(text: str) -> None:
-    import sys
-
-    if sys.stderr.isatty():
-        from sglang_plug.report.escape import visible
-
-        typer.echo(f"… {visible(text)}", err=True)
 
 
 def _write(report: Report, output_format: Format, output: Path | None, *, verbose: bool) -> None:

@@ -110,6 +110,7 @@ def resolve(
     from sglang_plug.probe.environment import Environment, other_engine, variables_for
     from sglang_plug.probe.inquiry import Limits
     from sglang_plug.report.escape import visible
+    from sglang_plug.report.progress import tell
 
     runtimes = runtime.names
     environment = Environment.here(python, launch=launch.value)
@@ -118,7 +119,7 @@ def resolve(
         return
     named = runtimes_with(environment, platform, runtimes) if platform is not None and len(runtimes) > 1 else runtimes
     changed = environment.with_variables(variables_for(platform=platform, plugins=plugins, env=env or (), runtimes=named))
-    found = survey(changed, runtimes, release=sglang, verify=verify, limits=Limits(timeout=timeout))
+    found = survey(changed, runtimes, release=sglang, verify=verify, limits=Limits(timeout=timeout), progress=tell)
     if python is None and (other := other_engine(changed, found.facts["interpreter"]["prefix"])) is not None:
         typer.echo(f"warning: the sglang command on PATH runs {visible(other)}; to look there, add --python {visible(other)}", err=True)
     _warn_of_slips(changed, found.release)

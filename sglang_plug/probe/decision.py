@@ -14,7 +14,7 @@ from sglang_plug.probe.inquiry import Decision, Inquiry, Limits
 from sglang_plug.probe.parent import Probe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from sglang_plug.core.environ import Settings
     from sglang_plug.probe.environment import Environment
@@ -76,14 +76,20 @@ def decide(
 
 
 def survey(
-    environment: Environment, runtimes: Iterable[str], *, release: str | None = None, verify: bool = False, limits: Limits | None = None
+    environment: Environment,
+    runtimes: Iterable[str],
+    *,
+    release: str | None = None,
+    verify: bool = False,
+    limits: Limits | None = None,
+    progress: Callable[[str], None] = lambda text: None,
 ) -> Survey:
-    """Look, decide and return everything; see `decide` for the arguments and what is raised."""
+    """Look, decide and return everything; see `decide` for the arguments and what is raised. `progress` is told what takes long."""
     settings = environ.read(environment.env)
     with headstart.take(environment) as probe:
         facts = probe.require(headstart.FIRST)
         chosen, assumed = choose_release(facts["sglang"], release)
-        inquiry = Inquiry(probe, facts, settings, chosen, limits or Limits())
+        inquiry = Inquiry(probe, facts, settings, chosen, limits or Limits(), progress)
         decisions = {runtime: inquiry.decide(runtime) for runtime in runtimes}
         _break_import(inquiry, decisions, known=assumed is None or release is not None)
         if verify:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import threading
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +17,7 @@ from sglang_plug.errors import CatalogueError
 from sglang_plug.probe import answers, location
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from sglang_plug.core.environ import Settings
     from sglang_plug.core.policy import Policy
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 FINDER = str(Path(__file__).parent.parent / "standin" / "finder.py")
 ACTIVATION_LIMIT = 20.0
 IMPORT_LIMIT = 180.0
+PATIENCE = 1.0  # seconds without a word
 NOTHING: Mapping[str, Any] = {"imports": [], "platforms": {}, "verdict": {}, "plugins": {}, "together": {}}  # a rehearsal without facts
 UNPROBED = {"cpu-engine", "always"}  # detectors that need no look at the machine
 
@@ -59,9 +62,27 @@ class Decision:
 
 
 class Inquiry:
-    """The chain's effects, by way of a child: one environment, one release, any number of runtimes. Each question is asked once."""
+    """The chain's effects, by way of a child: one environment, one release, any number of runtimes. Each question is asked once.
 
-    def __init__(self, probe: Probe, facts: Mapping[str, Any], settings: Settings, release: str, limits: Limits) -> None:
+    Args:
+        probe: the child.
+        facts: its answer to `environment`.
+        settings: the variables that count.
+        release: by whose rules.
+        limits: for strangers' code.
+        progress: told what is waited for, when that takes long.
+    """
+
+    def __init__(
+        self,
+        probe: Probe,
+        facts: Mapping[str, Any],
+        settings: Settings,
+        release: str,
+        limits: Limits,
+        progress: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self._progress = progress
         self.probe = probe
         self.facts = facts
         self.settings = settings
@@ -104,10 +125,14 @@ class Inquiry:
 
     def activate(self, rules: Policy, candidate: Candidate) -> Activation:
         """Load and call one candidate in a fork; in host order where it needs SGLang."""
-        reply = self.probe.ask(
-            {"op": "activate", "candidates": [{"value": candidate.value}], "timeout": self.limits.timeout, "memory": self.limits.memory},
-            timeout=self.limits.timeout + 30.0,
-        )
+        request = {
+            "op": "activate",
+            "candidates": [{"value": candidate.value}],
+            "timeout": self.limits.timeout,
+            "memory": self.limits.memory,
+        }
+        with self._waiting(f"waiting for {candidate.name} ({candidate.value}), {self.limits.timeout:g} s at the most"):
+            reply = self.probe.ask(request, timeout=self.limits.timeout + 30.0)
         if reply.value is None:
             return Activation(error=answers.lost(reply.ended, reply.stderr), fatal=True)
         facts = reply.value[0]
@@ -144,11 +169,24 @@ class Inquiry:
                 "timeout": self.limits.timeout,
             }
             whole = 2 * self.limits.import_timeout + self.limits.timeout * (4 + len(plugins))
-            reply = self.probe.ask({**request, "whole_timeout": whole}, timeout=whole + 30.0)
+            host = "SGLang" if self.has_sglang else "the stand-in"
+            with self._waiting(f"running {host} in a child, to see what it does"):
+                reply = self.probe.ask({**request, "whole_timeout": whole}, timeout=whole + 30.0)
             facts = (reply.value or {}).get("value")
             ended = (reply.value or {}).get("ended") or {"kind": reply.ended}
             self._rehearsals[key] = facts if facts is not None else {**NOTHING, "ended": ended, "output": (reply.value or {}).get("output")}
         return self._rehearsals[key]
+
+    @contextlib.contextmanager
+    def _waiting(self, text: str) -> Iterator[None]:
+        """Say what is waited for, once it takes longer than a person likes to wait without a word."""
+        timer = threading.Timer(PATIENCE, self._progress, (text,))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def _asked(self, rules: Policy) -> list[Candidate]:
         """The platform plugins that the host would import."""
@@ -173,7 +211,8 @@ class Inquiry:
             self._hardware.update(self.probe.require({"op": "hardware", "detectors": names, "cheap": True})["detectors"])
         if self._hardware[detector]["present"] is None:
             unknown = [name for name, found in self._hardware.items() if found["present"] is None]
-            self._hardware.update(self.probe.require({"op": "hardware", "detectors": unknown}, timeout=180.0)["detectors"])
+            with self._waiting("importing torch, which alone can tell what hardware is there"):
+                self._hardware.update(self.probe.require({"op": "hardware", "detectors": unknown}, timeout=180.0)["detectors"])
         return answers.detection(self._hardware[detector])
 
     def _seen(self, rules: Policy) -> dict[str, Mapping[str, Any]]:

@@ -308,3 +308,16 @@ def test_list_warns_of_hidden_metadata_that_says_something_else(tool: Callable[.
     site.add("pa-dist", {SRT_PLATFORMS: {old: "pa:activate"}}, {}, version="1.0", kind="egg-info", path=behind)
     answer = tool("list", PYTHONPATH=f"{site.root}:{behind}")
     assert ("is hidden by" in answer.err) is warns
+
+
+def test_somebody_at_a_terminal_is_told_what_is_waited_for(site: Site) -> None:
+    install.platform(site, "pa", "import time\ndef activate(): time.sleep(60)\n")
+    controller, terminal = os.openpty()
+    argv = [sys.executable, "-m", "sglang_plug", "resolve", "--runtime", "srt", "--timeout", "2"]
+    with subprocess.Popen(argv, env=site.env(), stdout=subprocess.PIPE, stderr=terminal, text=True) as process:
+        os.close(terminal)
+        out, _ = process.communicate(timeout=60)
+    said = os.read(controller, 1 << 16).decode()
+    os.close(controller)
+    assert "… waiting for pa (pa:activate), 2 s at the most" in said
+    assert "…" not in out
