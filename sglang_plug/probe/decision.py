@@ -89,7 +89,8 @@ def survey(
     with headstart.take(environment) as probe:
         facts = probe.require(headstart.FIRST)
         chosen, assumed = choose_release(facts["sglang"], release)
-        inquiry = Inquiry(probe, facts, settings, chosen, limits or Limits(), progress)
+        inquiry = Inquiry(probe, facts, settings, chosen, limits or Limits())
+        inquiry.progress = progress
         decisions = {runtime: inquiry.decide(runtime) for runtime in runtimes}
         _break_import(inquiry, decisions, known=assumed is None or release is not None)
         if verify:

@@ -70,25 +70,19 @@ class Inquiry:
         settings: the variables that count.
         release: by whose rules.
         limits: for strangers' code.
+
+    Attributes:
         progress: told what is waited for, when that takes long.
     """
 
-    def __init__(
-        self,
-        probe: Probe,
-        facts: Mapping[str, Any],
-        settings: Settings,
-        release: str,
-        limits: Limits,
-        progress: Callable[[str], None] = lambda text: None,
-    ) -> None:
-        self._progress = progress
+    def __init__(self, probe: Probe, facts: Mapping[str, Any], settings: Settings, release: str, limits: Limits) -> None:
         self.probe = probe
         self.facts = facts
         self.settings = settings
         self.release = release
         self.limits = limits
         self.has_sglang = facts["sglang"]["kind"] in {"installed", "source"}
+        self.progress: Callable[[str], None] = lambda text: None
         self._hardware: dict[str, dict[str, Any]] = {}
         self._rehearsals: dict[str, Mapping[str, Any]] = {}
 
@@ -180,7 +174,7 @@ class Inquiry:
     @contextlib.contextmanager
     def _waiting(self, text: str) -> Iterator[None]:
         """Say what is waited for, once it takes longer than a person likes to wait without a word."""
-        timer = threading.Timer(PATIENCE, self._progress, (text,))
+        timer = threading.Timer(PATIENCE, self.progress, (text,))
         timer.daemon = True
         timer.start()
         try:

@@ -10,4 +10,5 @@ def tell(text: str) -> None:
     if sys.stderr.isatty():
         from sglang_plug.report.escape import visible
 
-        print(f"… {visible(text)}", file=sys.stderr, flush=True)
+        sys.stderr.write(f"… {visible(text)}\n")
+        sys.stderr.flush()
