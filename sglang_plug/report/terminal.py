@@ -15,7 +15,7 @@ from typing import Any, TextIO
 from sglang_plug.errors import SglangPlugError
 
 #: Our own signs, and what stands for them where the encoding has none; everything else becomes an escape.
-_SPELLINGS = {"├": "|", "└": "`", "─": "-", "…": "...", "·": ".", "×": "x", "µ": "u", "–": "-", "—": "-", "→": "->", "’": "'"}
+_SPELLINGS = {"├": "|", "└": "`", "│": "|", "─": "-", "…": "...", "·": ".", "×": "x", "µ": "u", "–": "-", "—": "-", "→": "->", "’": "'"}
 _JOINING = range(0x1160, 0x1200)  # Hangul vowels and finals, drawn into the syllable before them
 _HANDLER = "sglang_plug.spell"
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from sglang_plug.report.escape import visible
+from sglang_plug.report.terminal import padded, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rich.console import Console
+    from rich.text import Text
 
     from sglang_plug.errors import SglangPlugError
+
+
+NARROWEST_CELL = 24
 
 
 class Span(NamedTuple):
@@ -29,7 +34,10 @@ def plain(rows: Iterable[Sequence[Span]]) -> str:
 
 
 def write(rows: Iterable[Sequence[Span]]) -> None:
-    """Write lines to stdout: styled on a terminal, plain elsewhere, so that rich is imported only for someone who sees it."""
+    """Write lines to stdout: styled on a terminal, plain elsewhere, so that rich is imported only for someone who sees it.
+
+    A line of three or more spans is a table's: on a terminal, its last cell goes on below itself.
+    """
     if not sys.stdout.isatty() and not os.environ.get("FORCE_COLOR"):
         sys.stdout.write(plain(rows))
         return
@@ -37,14 +45,32 @@ def write(rows: Iterable[Sequence[Span]]) -> None:
 
     screen = console()
     for row in rows:
-        screen.print(Text.assemble(*row))
+        line = Text.assemble(*row)
+        screen.print(_hung(line, row, screen) if len(row) > 2 and screen.is_terminal and sys.stdout.isatty() else line)
+
+
+def _hung(line: Text, row: Sequence[Span], screen: Console) -> Text:
+    """Return a line whose last span is broken into lines below each other, where there is room for that."""
+    from rich.text import Text
+
+    lead = line.cell_len - Text(row[-1].text.lstrip()).cell_len
+    if line.cell_len <= screen.width or screen.width - lead < NARROWEST_CELL:
+        return line
+    stem = spelled("│") if row[0].text[:1] == "├" else ""
+    first, *others = Text(row[-1].text.strip(), style=row[-1].style).wrap(screen, screen.width - lead)
+    for part in (first, *others):
+        part.rstrip()
+    lines = [Text.assemble(*row[:-1], row[-1].text[: len(row[-1].text) - len(row[-1].text.lstrip())], first)]
+    lines += [Text.assemble((padded(stem, lead), "dim"), part) for part in others]
+    return Text("\n").join(lines)
 
 
 def console(*, stderr: bool = False) -> Console:
     """Return a console that respects NO_COLOR, pipes and TERM=dumb, and interprets no markup in strangers' text."""
     from rich.console import Console
 
-    return Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=True)
+    colors: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"  # without colours: neither bold nor dim
+    return Console(stderr=stderr, color_system=colors, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
 def print_error(error: SglangPlugError) -> None:

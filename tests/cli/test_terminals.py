@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import io
 import os
+import pty
+import struct
 import subprocess
 import sys
+import termios
 
 import pytest
 
@@ -88,6 +93,47 @@ def test_colour_is_forced_and_refused_as_asked(site: Site):
     assert b"\x1b[" in tell(site, "list", NO_COLOR="", **forced).stdout
     assert b"\x1b[" not in tell(site, "list", NO_COLOR="", **forced | {"TERM": "dumb"}).stdout
     assert b"\x1b[" not in tell(site, "list", PYTHONIOENCODING="utf-8").stdout
+
+
+def on_a_terminal(site: Site, columns: int, *words: str, **variables: str) -> str:
+    """Return what a command writes to a terminal of so many columns."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    env = site.env(TERM="xterm", **variables)
+    process = subprocess.Popen([sys.executable, "-m", "sglang_plug", *words], stdout=theirs, stderr=theirs, stdin=theirs, env=env)
+    os.close(theirs)
+    seen = b""
+    with contextlib.suppress(OSError):  # the terminal's other end is closed: the command has ended
+        while chunk := os.read(ours, 65536):
+            seen += chunk
+    process.wait()
+    os.close(ours)
+    return seen.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("resolve", "--runtime", "srt"),
+        ("doctor", "한국칩"),
+        ("list",),
+        ("check", "."),
+        ("contract", "diff", "0.5.21", "0.5.22"),
+        ("serve", "--platform", "nowhere", "--port", "1"),
+        ("explain", "SP999"),
+    ],
+)
+def test_no_colour_is_neither_bold_nor_dim(site: Site, words: tuple[str, ...]):
+    assert "\x1b" in on_a_terminal(site, 80, *words, NO_COLOR="")
+    assert "\x1b" not in on_a_terminal(site, 80, *words, NO_COLOR="1")
+
+
+def test_a_tree_goes_on_below_its_last_column(site: Site):
+    shown = on_a_terminal(site, 70, "resolve", "--runtime", "srt").splitlines()
+    first = next(index for index, line in enumerate(shown) if line.startswith("├─ selector"))
+    column = shown[first].index("SGLANG_PLATFORM is not")
+    assert shown[first + 1].startswith("│".ljust(column) + "set, so")
+    assert max(map(terminal.width, shown[first : first + 2])) <= 70
 
 
 @pytest.mark.parametrize(
