@@ -13,6 +13,7 @@ import typer
 
 from sglang_plug.cli import options
 from sglang_plug.cli.page import Page
+from sglang_plug.wording import counted
 
 if TYPE_CHECKING:
     from sglang_plug.checks.doctor import Report
@@ -107,7 +108,7 @@ def check(
         from sglang_plug.report.findings import save
 
         save(spell(report.findings), write_baseline)
-        typer.echo(f"{len(report.findings)} findings written to {write_baseline}", err=True)
+        typer.echo(f"{counted(len(report.findings), 'finding')} written to {write_baseline}", err=True)
         return
     if baseline is not None:
         report = without_known(report, baseline)
@@ -160,7 +161,7 @@ def _fix(path: Path, report: CheckReport, *, yes: bool) -> None:
     if not yes and not sys.stdin.isatty():
         typer.echo("nothing was written; add --yes to write it", err=True)
         return
-    if yes or typer.confirm(f"Write {len(found)} file{'s' * (len(found) != 1)}?", default=False, err=True):
+    if yes or typer.confirm(f"Write {counted(len(found), 'file')}?", default=False, err=True):
         for change in found:
             save(change.after, change.path)
             typer.echo(f"wrote {visible(change.shown)}", err=True)

@@ -120,7 +120,7 @@ def _xpu_devices() -> Detection:
     if not (hasattr(torch, "xpu") and torch.xpu.is_available()):
         return Detection(False, "torch.xpu is not available")
     count = torch.xpu.device_count()
-    return _answer(count > 0, f"torch.xpu sees {count} devices", "torch.xpu sees no device")
+    return _answer(count > 0, f"torch.xpu sees {count} device{'s' * (count > 1)}", "torch.xpu sees no device")
 
 
 def _npu_loose() -> Detection:
@@ -135,7 +135,7 @@ def _amdsmi() -> Detection:
         count = len(amdsmi.amdsmi_get_processor_handles())
     finally:
         amdsmi.amdsmi_shut_down()
-    return _answer(count > 0, f"amdsmi sees {count} devices", "amdsmi sees no device")
+    return _answer(count > 0, f"amdsmi sees {count} device{'s' * (count > 1)}", "amdsmi sees no device")
 
 
 def _mtml() -> Detection:
@@ -146,7 +146,7 @@ def _mtml() -> Detection:
         count = pymtml.mtmlLibraryCountDevice()
     finally:
         pymtml.mtmlLibraryShutDown()
-    return _answer(count > 0, f"pymtml sees {count} devices", "pymtml sees no device")
+    return _answer(count > 0, f"pymtml sees {count} device{'s' * (count > 1)}", "pymtml sees no device")
 
 
 def nvml_count() -> int:
@@ -182,7 +182,7 @@ def _nvml_only() -> Detection:
         count = nvml_count()
     except OSError as error:
         return _answer(is_jetson(), "this is a Jetson", f"NVML is not there: {error}")
-    return _answer(count > 0, f"NVML sees {count} devices", "NVML sees no device")
+    return _answer(count > 0, f"NVML sees {count} device{'s' * (count > 1)}", "NVML sees no device")
 
 
 def _nvml() -> Detection:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sglang_plug.core.resolution import Failure, Resolution, Step
 from sglang_plug.probe import answers
+from sglang_plug.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -176,7 +177,7 @@ def _plugin_steps(decision: Decision, host: Mapping[str, Any]) -> list[Step]:
         return []
     missing = [name for name in expected if name not in host["executed"]]
     extra = [name for name in host["executed"] if name not in expected]
-    counts = f"{len(host['executed'])} of {len(expected)} hook plugins ran, {len(host['targets'])} targets were patched"
+    counts = f"{len(host['executed'])} of {counted(len(expected), 'hook plugin')} ran, {counted(len(host['targets']), 'target')} patched"
     if not missing and not extra:
         return [Step("verify", "hook plugins", "agrees", counts)]
     why = "; ".join(

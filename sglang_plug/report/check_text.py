@@ -9,6 +9,7 @@ from sglang_plug.report.escape import visible
 from sglang_plug.report.findings_text import STYLES, WORDS, Line
 from sglang_plug.report.terminal import padded
 from sglang_plug.report.terminal import width as columns_of
+from sglang_plug.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,9 +24,9 @@ def lines(report: CheckReport) -> Iterator[Line]:
     """Yield the whole report, line by line; strangers' text is escaped."""
     host = report.host
     name = " ".join(filter(None, (host["project"], host["version"]))) or host["path"]
-    hooks = f", {report.hooks['hooks']} hook{'s' * (report.hooks['hooks'] != 1)}" if report.hooks.get("hooks") else ""
+    hooks = f", {counted(report.hooks['hooks'], 'hook')}" if report.hooks.get("hooks") else ""
     against = f"{len(report.releases)} releases" if len(report.releases) != 1 else f"SGLang {report.releases[0]}"
-    yield Line(visible(f"{name}: {host['files']} file{'s' * (host['files'] != 1)}{hooks}, checked against {against}"), "bold")
+    yield Line(visible(f"{name}: {counted(host['files'], 'file')}{hooks}, checked against {against}"), "bold")
     if len(report.releases) > 1 and report.findings:
         yield Line("")
         yield from _matrix(report)
@@ -108,7 +109,7 @@ def spans(names: list[str], releases: tuple[str, ...]) -> str:
 
 def _closing(report: CheckReport) -> Line:
     counts = report.summary
-    told = [f"{counts[level.value]} {word}{'s' * (counts[level.value] != 1)}" for level, word in WORDS if counts[level.value]]
+    told = [counted(counts[level.value], word) for level, word in WORDS if counts[level.value]]
     known = f"; {report.host['known']} known ones left out" if report.host.get("known") else ""
     if not told:
         return Line(f"nothing to report{known}", "green")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sglang_plug.report.escape import visible
 from sglang_plug.report.findings_text import Line
+from sglang_plug.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -68,13 +69,7 @@ def member_lines(contracts: Iterable[PlatformContract], name: str) -> Iterator[L
             yield Line(f"{contract.release} {contract.runtime}: not there", "dim")
             continue
         head = f"{contract.release} {contract.runtime}: {member.owner}.{name}{member.signature or ''}"
-        uses = (
-            f"used in {member.uses} place{'s' * (member.uses != 1)}"
-            if member.uses
-            else "read by the base itself"
-            if member.internal
-            else "never used"
-        )
+        uses = f"used in {counted(member.uses, 'place')}" if member.uses else "read by the base itself" if member.internal else "never used"
         status = f", documented as {member.documented}" if member.documented else ""
         yield Line(visible(f"{head}: {member.default}; {uses}{status}"))
         for site in member.sites:
@@ -117,4 +112,4 @@ def target_lines(release: str, targets: Iterable[Target], total: int | None = No
     if total is not None and total > count:
         yield Line(f"{count} of {total} targets in SGLang {release} shown; more with --limit {total}", "yellow")
         return
-    yield Line(f"{count} target{'s' * (count != 1)} in SGLang {release}")
+    yield Line(f"{counted(count, 'target')} in SGLang {release}")

@@ -10,6 +10,7 @@ from sglang_plug.checks.table import rule
 from sglang_plug.report import text
 from sglang_plug.report.escape import visible
 from sglang_plug.report.text import Span
+from sglang_plug.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -109,8 +110,8 @@ def _finding(finding: Finding, *, verbose: bool) -> Iterator[Line]:
 
 def _closing(report: Report) -> Line:
     counts = report.summary
-    told = [f"{counts[level.value]} {word}{'s' * (counts[level.value] != 1)}" for level, word in WORDS if counts[level.value]]
-    seen = f"{counts['examined']} of {counts['entry_points']} entry points examined"
+    told = [counted(counts[level.value], word) for level, word in WORDS if counts[level.value]]
+    seen = f"{counts['examined']} of {counted(counts['entry_points'], 'entry point')} examined"
     if not told:
         return Line(f"nothing to report; {seen}", "green")
     style = "bold red" if counts["error"] else "yellow" if counts["warning"] else "green"

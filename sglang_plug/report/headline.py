@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sglang_plug.core.selection import GOES_ON
+from sglang_plug.wording import counted
 
 if TYPE_CHECKING:
     from sglang_plug.core.resolution import Failure, Step
@@ -61,7 +62,7 @@ def _builtin(decision: Decision) -> Headline:
     asked = [step for step in resolution.steps if step.rule == "activate"]
     if failed:
         causes = "; ".join(f"{step.subject}: {step.why.removesuffix(GOES_ON)}" for step in failed)
-        text = f"{label} falls back to {what}, because {len(failed)} of {len(asked)} platform plugins failed: {causes}"
+        text = f"{label} falls back to {what}, because {len(failed)} of {counted(len(asked), 'platform plugin')} failed: {causes}"
         return Headline(text, "bad", f"to make the failure fatal: export {decision.policy.selector}={failed[0].subject}")
     hidden = [step for step in resolution.steps if step.rule == "allowlist" and step.verdict == "skipped"]
     if hidden:

@@ -8,6 +8,7 @@ from sglang_plug.report.decision_json import SCHEMA, dumps
 from sglang_plug.report.escape import visible
 from sglang_plug.report.text import Span
 from sglang_plug.report.text import write as to_screen
+from sglang_plug.wording import counted
 
 if TYPE_CHECKING:
     from sglang_plug.probe.reach import Reach
@@ -59,7 +60,7 @@ def _head(found: Reach, release: str) -> list[Line]:
         text, style = f"A hook on {what} has no effect in SGLang {release}", "bold red"
     elif sure:
         text, style = (
-            f"A hook on {what} fires in {len(sure)} kind{'s' * (len(sure) > 1)} of {label} process of SGLang {release}: {', '.join(sure)}",
+            f"A hook on {what} fires in {counted(len(sure), 'kind')} of {label} process of SGLang {release}: {', '.join(sure)}",
             "bold green",
         )
     else:

@@ -10,6 +10,7 @@ from sglang_plug.checks.model import Finding, Level
 from sglang_plug.checks.table import rule
 from sglang_plug.report.escape import visible
 from sglang_plug.report.findings_text import WORDS
+from sglang_plug.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,7 +49,7 @@ body:has(#error:not(:checked)) .error, body:has(#warning:not(:checked)) .warning
 def render(report: Report) -> str:
     """Return the page as text."""
     host, counts = report.host, report.summary
-    told = ", ".join(f"{counts[level.value]} {word}{'s' * (counts[level.value] != 1)}" for level, word in WORDS)
+    told = ", ".join(counted(counts[level.value], word) for level, word in WORDS)
     title = f"sglang-plug {host.get('command', 'doctor')}: {told}"
     body = [f"<h1>{_text(title)}</h1>", *_host(report), *_entry_points(report)]
     if report.findings:

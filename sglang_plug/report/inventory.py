@@ -11,6 +11,7 @@ from sglang_plug.report.escape import visible
 from sglang_plug.report.terminal import padded, width
 from sglang_plug.report.text import Span
 from sglang_plug.report.text import write as to_screen
+from sglang_plug.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -52,7 +53,7 @@ def write(facts: Mapping[str, Any], found: Sequence[Mapping[str, Any]]) -> None:
     """Write the table to stdout, one block per group."""
     interpreter, sglang = facts["interpreter"], facts["sglang"]
     host = f"SGLang {sglang['version']}" if sglang["kind"] in {"installed", "source"} else "no SGLang"
-    head = f"{interpreter['executable']} (Python {interpreter['version']}); {host}; {facts['scanned']} distributions"
+    head = f"{interpreter['executable']} (Python {interpreter['version']}); {host}; {counted(facts['scanned'], 'distribution')}"
     lines = [[Span(visible(head), "dim")]]
     if not found:
         lines += [[], [Span("no plugin is installed here")]]

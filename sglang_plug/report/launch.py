@@ -12,6 +12,7 @@ from sglang_plug.checks.model import Level
 from sglang_plug.launch.processes import place_of
 from sglang_plug.report.escape import visible
 from sglang_plug.report.text import console
+from sglang_plug.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,7 +75,9 @@ class Narrator:
         applied = sum(hook.applied for hook in record.hooks)
         failed = len(record.hooks) - applied
         platform = f", platform {record.platform['qualname']}" if record.platform else ""
-        self.say(f"          {record.title} ({record.pid}): {applied} hooks applied{f', {failed} failed' if failed else ''}{platform}")
+        self.say(
+            f"          {record.title} ({record.pid}): {counted(applied, 'hook')} applied{f', {failed} failed' if failed else ''}{platform}"
+        )
 
     def reached(self, milestone: str, seconds: float) -> None:
         self.say(f"{seconds:6.1f} s  {milestone}")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from sglang_plug.checks.model import Level
 from sglang_plug.checks.table import rule
 from sglang_plug.report.escape import visible
+from sglang_plug.report.findings_text import WORDS
+from sglang_plug.wording import counted
 
 if TYPE_CHECKING:
     from sglang_plug.checks.doctor import Report
@@ -19,7 +21,7 @@ def render(report: Report) -> str:
     """Return the document as text; strangers' text can break no structure."""
     host, counts = report.host, report.summary
     rows = [
-        f"# sglang-plug {host.get('command', 'doctor')}: {counts['error']} errors, {counts['warning']} warnings, {counts['info']} notes",
+        f"# sglang-plug {host.get('command', 'doctor')}: {', '.join(counted(counts[level.value], word) for level, word in WORDS)}",
         "",
     ]
     if "sglang" in host:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 from sglang_plug.testing.verdict import demand, refuse
+from sglang_plug.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +45,10 @@ def ask(platform: Any, expected: PlatformContract, name: str, *args: Any, **kwar
         if not member.called:
             pytest.skip(f"{name}() is not implemented, and SGLang {expected.release} never calls it")
         site = f", such as {member.sites[0]}" if member.sites else ""
-        refuse(f"{type(platform).__name__}.{name}() is not implemented", f"{expected.release} calls it from {member.uses} places{site}")
+        refuse(
+            f"{type(platform).__name__}.{name}() is not implemented",
+            f"{expected.release} calls it from {counted(member.uses, 'place')}{site}",
+        )
 
 
 def is_number(value: object) -> bool:

@@ -66,7 +66,7 @@ def test_a_fallback_after_a_failure_says_what_failed_and_what_makes_it_fatal(too
     install.platform(site, "pa", RAISES)
     answer = tool("resolve", "--runtime", "srt")
     assert answer.status == 0
-    assert "falls back to the base SRTPlatform (device unknown), because 1 of 1 platform plugins failed: pa: " in answer.out
+    assert "falls back to the base SRTPlatform (device unknown), because 1 of 1 platform plugin failed: pa: " in answer.out
     assert "export SGLANG_PLATFORM=pa" in answer.out
     assert "warning: SRT: platform plugin 'pa': activate() failed: OSError: libacme.so.3" in answer.err
     assert tool("resolve", "--runtime", "srt", "--strict").status == 1
