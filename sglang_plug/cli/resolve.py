@@ -154,13 +154,13 @@ def _has_failures(survey: Survey) -> bool:
 
 def _write(survey: Survey, output_format: Format) -> None:
     from sglang_plug.report import headline
-    from sglang_plug.report.escape import visible
+    from sglang_plug.report.escape import brief
 
     for runtime, decision in survey.decisions.items():
         for line in headline.warnings(decision):
-            typer.echo(f"warning: {visible(line)}", err=True)
+            typer.echo(f"warning: {brief(line)}", err=True)
         if decision.resolution.error is not None and output_format is not Format.TEXT:
-            typer.echo(f"error: {visible(headline.headline(survey, runtime).text)}", err=True)
+            typer.echo(f"error: {brief(headline.headline(survey, runtime).text)}", err=True)
     if output_format is Format.JSON:
         from sglang_plug.report import decision_json
 

@@ -143,9 +143,17 @@ class _Walk:
         self.steps.append(Step(rule, subject, verdict, why, seconds, data))
 
     def stop(
-        self, rule: str, subject: str, kind: str, failure: Failure, *, verdict: str = "failed", seconds: float | None = None
+        self,
+        rule: str,
+        subject: str,
+        kind: str,
+        failure: Failure,
+        *,
+        verdict: str = "failed",
+        why: str | None = None,
+        seconds: float | None = None,
     ) -> NoReturn:
-        self.note(rule, subject, verdict, failure.message, seconds, kind=kind)
+        self.note(rule, subject, verdict, why or failure.message, seconds, kind=kind)
         raise _Stopped(failure)
 
     # -- an explicit selection
@@ -271,10 +279,11 @@ class _Walk:
         outcome = self.activate(candidate)
         name, dist, error = candidate.name, candidate.dist, outcome.error
         if error is not None:
+            doing = "import" if error.phase == "load" else "activate()"
             if self.strict or outcome.fatal:
                 failure = Failure(error.type, error.message, cause=error.cause or str(error), hint="try: sglang-plug doctor")
-                self.stop("activate", name, "raised", failure, seconds=outcome.seconds)
-            doing = "import" if error.phase == "load" else "activate()"
+                why = error.message if error.message.startswith((doing, "its import")) else f"{doing} failed: {error.cause or error}"
+                self.stop("activate", name, "raised", failure, why=why, seconds=outcome.seconds)
             why = f"{doing} failed: {error.cause or error}{GOES_ON}"
             self.note("activate", name, "failed", why, outcome.seconds, dist=dist, error=error.type)
         elif not outcome.active:
@@ -292,7 +301,10 @@ class _Walk:
         name, qualname = candidate.name, outcome.returned
         hint = 'return "package.module.Class" from activate()'
         if qualname is None:
-            failure = Failure("TypeError", f"expected string or bytes-like object, got {outcome.kind!r} from {name!r}", hint=hint)
+            expected = f"expected string or bytes-like object, got {outcome.kind!r} from {name!r}"
+            if outcome.kind == "bytes":
+                expected = f"cannot use a string pattern on a bytes-like object, which {name!r} returned"
+            failure = Failure("TypeError", expected, hint=hint)
             self.stop("class", name, "bad-return", failure)
         if self.policy.trims_selector:
             qualname = qualname.strip()

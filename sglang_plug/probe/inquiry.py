@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 FINDER = str(Path(__file__).parent.parent / "standin" / "finder.py")
 ACTIVATION_LIMIT = 20.0
 IMPORT_LIMIT = 180.0
+MEMORY_LIMIT = 4 << 30  # bytes of data
 PATIENCE = 1.0  # seconds without a word
 NOTHING: Mapping[str, Any] = {"imports": [], "platforms": {}, "verdict": {}, "plugins": {}, "together": {}}  # a rehearsal without facts
 UNPROBED = {"cpu-engine", "always"}  # detectors that need no look at the machine
@@ -37,7 +38,7 @@ class Limits:
 
     timeout: float = ACTIVATION_LIMIT
     import_timeout: float = IMPORT_LIMIT
-    memory: int | None = None
+    memory: int | None = MEMORY_LIMIT
 
 
 @dataclass(frozen=True)

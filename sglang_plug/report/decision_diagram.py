@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from xml.sax.saxutils import escape
 
 from sglang_plug.report.decision_tree import BAD, GOOD, WARN
-from sglang_plug.report.escape import visible
+from sglang_plug.report.escape import brief
 from sglang_plug.report.headline import headline
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def mermaid(survey: Survey) -> str:
 
 
 def _quoted(text: str) -> str:
-    return "".join(char if char.isalnum() or char in " .,:;/+-_=()" else f"#{ord(char)};" for char in visible(text))
+    return "".join(char if char.isalnum() or char in " .,:;/+-_=()" else f"#{ord(char)};" for char in brief(text))
 
 
 def _boxes(survey: Survey, runtime: str) -> list[Box]:
@@ -117,11 +117,11 @@ def _arrow(centre: int, top: int) -> str:
 
 
 def _cut(text: str, limit: int = LONG) -> str:
-    shown = visible(text)
+    shown = brief(text)
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 
 def _wrapped(text: str) -> list[str]:
     import textwrap
 
-    return textwrap.wrap(visible(text), LONG - 6)[:4]
+    return textwrap.wrap(brief(text), LONG - 6)[:4]

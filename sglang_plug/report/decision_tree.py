@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sglang_plug.report.escape import visible
+from sglang_plug.report.escape import brief
 from sglang_plug.report.headline import context, headline
 from sglang_plug.report.terminal import padded, width
 from sglang_plug.report.text import Span
@@ -27,12 +27,12 @@ Line = list[Span]
 
 def lines(survey: Survey) -> list[Line]:
     """Return the whole report, line by line."""
-    rows: list[Line] = [[Span(visible(context(survey)), "dim")]]
+    rows: list[Line] = [[Span(brief(context(survey)), "dim")]]
     for runtime, decision in survey.decisions.items():
         found = headline(survey, runtime)
-        rows += [[], [Span(visible(found.text), TONES[found.tone])]]
+        rows += [[], [Span(brief(found.text), TONES[found.tone])]]
         if found.advice:
-            rows.append([Span("hint: ", "cyan"), Span(visible(found.advice))])
+            rows.append([Span("hint: ", "cyan"), Span(brief(found.advice))])
         rows += _branch(decision)
     return rows
 
@@ -42,9 +42,9 @@ def _branch(decision: Decision) -> list[Line]:
     plugins = [
         (
             "hooks",
-            visible(f"{choice.candidate.name} ({choice.candidate.dist})"),
+            brief(f"{choice.candidate.name} ({choice.candidate.dist})"),
             choice.verdict,
-            visible(_plugin_why(choice.why, required=choice.required)),
+            brief(_plugin_why(choice.why, required=choice.required)),
         )
         for choice in decision.choices
     ]
@@ -57,7 +57,7 @@ def _plugin_why(why: str, *, required: bool) -> str:
 
 def _cells(step: Step) -> tuple[str, str, str, str]:
     time = f" [{_duration(step.seconds)}]" if step.seconds is not None else ""
-    return step.rule, visible(step.subject), step.verdict, visible(step.why) + time
+    return step.rule, brief(step.subject), step.verdict, brief(step.why) + time
 
 
 def _unasked(decision: Decision) -> list[tuple[str, str, str, str]]:
@@ -67,7 +67,7 @@ def _unasked(decision: Decision) -> list[tuple[str, str, str, str]]:
     for name, found in decision.hardware.items():
         if name not in seen:
             state = "not asked" if found["present"] is None else "present" if found["present"] else "absent"
-            rows.append(("detect", name, state, f"comes after the decision; {visible(found['why'])}"))
+            rows.append(("detect", name, state, f"comes after the decision; {brief(found['why'])}"))
     return rows
 
 

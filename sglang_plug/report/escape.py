@@ -17,6 +17,13 @@ def visible(text: str, *, keep_newlines: bool = False) -> str:
     return "".join(_spell(char, keep=keep_newlines) for char in text)
 
 
+def brief(text: str, limit: int = 2000) -> str:
+    """Return `text` made visible; where it is longer than anyone reads, its middle is left out and its length said."""
+    if len(text) > limit:
+        text = f"{text[: limit // 2]} … ({len(text)} characters) … {text[-limit // 4 :]}"
+    return visible(text)
+
+
 def _spell(char: str, *, keep: bool) -> str:
     if keep and char in _KEEP:
         return char

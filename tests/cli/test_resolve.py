@@ -80,6 +80,16 @@ def test_a_failures_text_is_not_cut(tool: Callable[..., Answer], site: Site) -> 
     assert "goes on" not in line
 
 
+def test_an_endless_answer_is_not_printed_whole(tool: Callable[..., Answer], site: Site) -> None:
+    install.platform(site, "pa", "def activate(): return 'pa.' * 100_000 + 'X'\n")
+    answer = tool("resolve", "--runtime", "srt")
+    assert answer.status == 1
+    assert "(300001 characters)" in answer.out
+    assert len(answer.out) + len(answer.err) < 20_000
+    found = tool("resolve", "--runtime", "srt", "--format", "json").document["runtimes"]["srt"]
+    assert max(len(step["why"]) for step in found["steps"]) > 300_000
+
+
 def test_a_misspelt_variable_is_mentioned(tool: Callable[..., Answer], site: Site) -> None:
     install.platform(site)
     answer = tool("resolve", "--runtime", "srt", SGLANG_PLATFROM="pa", SGLANG_PLUGIN="x", SGLANG_PORT="1")

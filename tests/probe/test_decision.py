@@ -160,6 +160,7 @@ def test_what_ends_the_process_ends_it_in_automatic_selection_too(
         ("True", "srt", "TypeError", "expected string or bytes-like object, got 'bool'"),
         ("''", "srt", "ValueError", "invalid format: ''"),
         ("''", "diffusion", "TypeError", "must return a non-empty class qualname or None"),
+        ("b'NAME.plat.Plat'", "srt", "TypeError", "cannot use a string pattern on a bytes-like object"),
         ("int", "diffusion", "TypeError", "must return a non-empty class qualname or None"),
         ("'NAME.plat.Nope'", "srt", "AttributeError", "module 'pa.plat' has no attribute 'Nope'"),
         ("'NAME.plat.Nope'", "diffusion", "AttributeError", "module 'pa.plat' has no attribute 'Nope'"),
@@ -336,6 +337,22 @@ def test_hook_plugins_load_are_skipped_or_required(here: Callable[..., Environme
         choices = survey(environment, (runtime,)).decisions[runtime].choices
         found = {choice.candidate.name: (choice.verdict, choice.required) for choice in choices}
         assert found == {"va_hooks": ("load", runtime == "diffusion"), "vb_hooks": ("skipped", False), "free": ("load", False)}
+
+
+def test_a_text_counts_for_what_it_holds_not_for_what_it_says(here: Callable[..., Environment], site: Site) -> None:
+    """`pkgutil.resolve_name` reads the characters themselves."""
+    body = "class Liar(str):\n    def __str__(self): return 'other.X'\ndef activate(): return Liar('pa.plat.Plat')\n"
+    install.platform(site, "pa", body)
+    assert srt(here()).qualname == "pa.plat.Plat"
+
+
+@pytest.mark.parametrize(
+    ("body", "why"), [("raise SystemExit(0)", "activate() failed: SystemExit: 0"), ("raise KeyboardInterrupt", "KeyboardInterrupt")]
+)
+def test_what_ends_the_process_is_named_on_the_trail(here: Callable[..., Environment], site: Site, body: str, why: str) -> None:
+    install.platform(site, "pa", f"def activate():\n    {body}\n")
+    (found,) = [one for one in srt(here()).steps if one.rule == "activate"]
+    assert why in found.why
 
 
 def test_a_missing_import_of_the_class_is_certain_only_beside_sglang(here: Callable[..., Environment], site: Site) -> None:

@@ -4,6 +4,7 @@ Started with the engine's python. A line of JSON in: {"path": [folder], "env": {
 {"srt": {"class"} | {"error", "message"}, "diffusion": …, "plugins": {"srt": [names executed]}} or {"ended": wait status}.
 """
 
+import contextlib
 import importlib
 import json
 import logging
@@ -20,9 +21,11 @@ def heavy_modules():
     pid = os.fork()
     if pid == 0:
         import sglang  # noqa: F401
-        import sglang.multimodal_gen.runtime.platforms as platforms
 
-        platforms.current_platform  # noqa: B018
+        with contextlib.suppress(ImportError):  # an engine without the diffusion extras
+            import sglang.multimodal_gen.runtime.platforms as platforms
+
+            platforms.current_platform  # noqa: B018
         with os.fdopen(write, "w") as out:
             out.write("\n".join(name for name in sys.modules if not name.startswith("sglang")))
         os._exit(0)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.sglang
 
+ENGINES = {"0.5.23": "real_sglang", "0.5.21": "real_sglang_0521", "0.5.17": "real_sglang_0517"}  # release -> fixture
 GROUPS = {"srt": (SRT_PLATFORMS, SRT_PLUGINS), "diffusion": (DIFFUSION_PLATFORMS, DIFFUSION_PLUGINS)}
 CLASSES = {"srt": install.PLATFORM, "diffusion": install.DIFFUSION_PLATFORM}
 SELECTOR = {"srt": "SGLANG_PLATFORM", "diffusion": "SGLANG_DIFFUSION_PLATFORM_OVERRIDE"}
@@ -60,6 +61,15 @@ BEHAVIOURS = {
     "environ": 'def activate():\n    from sglang.srt.environ import envs\n    return "NAME.plat.Plat"',
     "toplevel": 'import sglang\ndef activate(): return "NAME.plat.Plat"',
     "nocallable": "activate = 3",
+    "bytes": 'def activate(): return b"NAME.plat.Plat"',
+    "newline": 'def activate(): return "NAME.plat.Plat\\n"',
+    "liar": 'class Liar(str):\n    def __str__(self): return "os.X"\ndef activate(): return Liar("NAME.plat.Plat")',
+    "nested": 'def activate(): return "NAME.plat.Plat.Nope"',
+    "gone": 'def activate(): return "NAME.gone.Plat"',
+    "gone_colon": 'def activate(): return "NAME.gone:Plat"',
+    "deep": 'def activate(): return "NAME.deep.Plat"',
+    "guarded": 'def activate(): return "NAME.guarded.Plat"',
+    "keyboard": "def activate(): raise KeyboardInterrupt",
 }
 
 
@@ -140,6 +150,10 @@ def lay(scenario: Scenario, root: Path) -> Site:
         site.write({f"{module}/__init__.py": body, f"{module}/plat.py": CLASSES[scenario.runtime], f"{module}/broken.py": "class Plat(:\n"})
         needs = "import vendor_rt_missing\nclass Plat: pass\n"
         site.write({f"{module}/needs.py": needs, f"{module}_flat.py": needs, f"{module}/lost.py": "from .nowhere import Plat\n"})
+        site.write(
+            {f"{module}/gone.py": "from .plat import Gone\nfrom .plat import Plat\n", f"{module}/deep.py": "from .gone import Plat\n"}
+        )
+        site.write({f"{module}/guarded.py": "try:\n    from .gone import Plat\nexcept ImportError:\n    from .plat import Plat\n"})
         rows.setdefault(owner, {}).setdefault(platforms, {})[name] = f"{module}:activate"
     for name, owner in scenario.hooks:
         module = f"hooks_{name}_{owner.replace('-', '_')}"
@@ -152,9 +166,25 @@ def lay(scenario: Scenario, root: Path) -> Site:
     return site
 
 
+@dataclass(frozen=True)
+class Host:
+    """A real host of one release, which is asked once per scenario."""
+
+    release: str
+    python: Path
+    ask: Callable[[dict[str, Any]], dict[str, Any]]
+
+    @property
+    def runtimes(self) -> tuple[str, ...]:
+        """Those that the engine has the packages for."""
+        return ("srt",) if self.release == "0.5.17" else ("srt", "diffusion")
+
+
 @pytest.fixture(scope="module")
-def host(real_sglang: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[dict[str, Any]], dict[str, Any]]]:
-    """Ask the real host."""
+def host(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    """Start the real host of a release."""
+    release: str = request.param
+    real_sglang: Path = request.getfixturevalue(ENGINES[release])
     script = Path(__file__).with_name("host_zygote.py")
     clean = Site(tmp_path_factory.mktemp("clean")).env(PYTHONPATH="", PYTHONWARNINGS="ignore")
     process = subprocess.Popen(
@@ -169,7 +199,7 @@ def host(real_sglang: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         answer: dict[str, Any] = json.loads(process.stdout.readline())  # type: ignore[union-attr]
         return answer
 
-    yield ask
+    yield Host(release, real_sglang, ask)
     process.stdin.close()
     process.stdout.close()
     assert process.wait(timeout=30) == 0
@@ -208,23 +238,27 @@ def test_the_matrix_is_large_enough() -> None:
     assert len({scenario.label for scenario in MATRIX}) == len(MATRIX) >= 60
 
 
-@pytest.mark.parametrize("scenario", MATRIX, ids=lambda scenario: scenario.label)
-def test_resolve_says_what_the_host_does(
-    scenario: Scenario, host: Callable[[dict[str, Any]], dict[str, Any]], real_sglang: Path, tmp_path: Path
-) -> None:
+# Every scenario on the newest release, every fourth on older ones.
+RUNS = [(release, scenario) for step, release in enumerate(ENGINES) for scenario in (MATRIX[step::4] if step else MATRIX)]
+
+
+@pytest.mark.parametrize(
+    ("host", "scenario"), RUNS, ids=lambda value: value.label if isinstance(value, Scenario) else value, indirect=["host"]
+)
+def test_resolve_says_what_the_host_does(scenario: Scenario, host: Host, tmp_path: Path) -> None:
     site = lay(scenario, tmp_path / "site")
-    bin_folder = os.path.dirname(real_sglang)
-    theirs = host({"path": [str(site.root)], "env": scenario.env, "first": bin_folder})
-    environment = Environment(str(real_sglang), site.env(**scenario.env), str(tmp_path), "script")
+    bin_folder = os.path.dirname(host.python)
+    theirs = host.ask({"path": [str(site.root)], "env": scenario.env, "first": bin_folder})
+    environment = Environment(str(host.python), site.env(**scenario.env), str(tmp_path), "script")
     found = survey(environment, ("srt", "diffusion"))
-    assert found.release == "0.5.23"
+    assert found.release == host.release
     if "ended" in theirs:  # the process is gone: what took it down is an error of ours, whatever its name
         assert "error" in ours(found, scenario.runtime)
         return
-    for runtime in ("srt", "diffusion"):
+    for runtime in host.runtimes:
         mine = ours(found, runtime)
         assert agree(mine, theirs[runtime]), f"{runtime}: ours {mine}, the host's {theirs[runtime]}; {found.decisions[runtime].resolution}"
-        if "error" not in mine and policy(runtime, "0.5.23").hook_group:
+        if "error" not in mine and policy(runtime, found.release).hook_group:
             mine_plugins, their_plugins = plugins(found, runtime), theirs["plugins"][runtime]
             if isinstance(their_plugins, dict):
                 assert isinstance(mine_plugins, dict)
