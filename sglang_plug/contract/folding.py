@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     Names = Callable[[str], Any]  # a (dotted) name's value; raises KeyError where it has none that is known
+    Calls = Callable[[ast.Call, dict[str, Any]], Any]  # of a call and the loop variables around it; raises KeyError likewise
 
 _WIDE = re.compile(r"\d{5,}")
 _LIMIT = 20_000  # values in one comprehension: a table of hooks is far smaller
@@ -69,14 +70,40 @@ class Unfoldable(Exception):
     """The expression's value cannot be known without running it."""
 
 
-def fold(node: ast.expr, names: Names) -> Any:
+class Record(tuple[Any, ...]):  # noqa: SLOT001 - a tuple's subclass cannot have any that are not empty
+    """A value with named parts: a named tuple, a member of an enumeration, a namespace."""
+
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, parts: dict[str, Any]) -> Record:
+        """Return a record of these parts, in their order."""
+        made = cls(parts.values())
+        made.names = tuple(parts)
+        return made
+
+    def part(self, name: str) -> Any:
+        """Return one part.
+
+        Raises:
+            ValueError: there is none of that name.
+        """
+        return self[self.names.index(name)]
+
+
+def fold(node: ast.expr, names: Names, call: Calls | None = None) -> Any:
     """Return the value of a constant expression.
+
+    Args:
+        node: the expression.
+        names: gives the value of a name.
+        call: gives the value of a call of something else than a builtin or a constant's method.
 
     Raises:
         Unfoldable: some part of it is not constant.
     """
     try:
-        return _Folder(names).value(node)
+        return _Folder(names, call).value(node)
     except Unfoldable:
         raise
     except (
@@ -94,8 +121,9 @@ def fold(node: ast.expr, names: Names) -> Any:
 
 
 class _Folder:
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: Names, call: Calls | None = None) -> None:
         self.names = names
+        self.call = call
         self.local: dict[str, Any] = {}
 
     def value(self, node: ast.expr) -> Any:
@@ -114,9 +142,15 @@ class _Folder:
 
     def _attribute(self, node: ast.Attribute) -> Any:
         dotted = dotted_name(node)
-        if dotted is None or dotted.partition(".")[0] in self.local:
+        if dotted is not None and dotted.partition(".")[0] not in self.local:
+            return self.names(dotted)
+        owner = self.value(node.value)
+        if not hasattr(owner, "part"):
             raise Unfoldable("attribute")
-        return self.names(dotted)
+        return owner.part(node.attr)
+
+    def _namedexpr(self, node: ast.NamedExpr) -> Any:
+        return self.value(node.value)
 
     def _elements(self, nodes: list[ast.expr]) -> Iterator[Any]:
         for node in nodes:
@@ -214,11 +248,14 @@ class _Folder:
                 return self.names("globals()")
             call = _BUILTINS.get(function.id)
             if call is None:
-                raise Unfoldable(function.id)
+                return self._other_call(node)
         elif isinstance(function, ast.Attribute):
-            owner = self.value(function.value)
+            try:
+                owner = self.value(function.value)
+            except (Unfoldable, KeyError):
+                return self._other_call(node)
             if function.attr not in _METHODS.get(type(owner), ()):
-                raise Unfoldable(function.attr)
+                return self._other_call(node)
             call = getattr(_sane(owner) if function.attr == "format" else owner, function.attr)
         else:
             raise Unfoldable("call")
@@ -226,6 +263,11 @@ class _Folder:
         if any(isinstance(argument, range) and len(argument) > _LIMIT for argument in arguments):
             raise Unfoldable("too many")
         return _bounded(call(*arguments, **{keyword.arg: self.value(keyword.value) for keyword in node.keywords if keyword.arg}))
+
+    def _other_call(self, node: ast.Call) -> Any:
+        if self.call is None:
+            raise Unfoldable("call")
+        return self.call(node, self.local)
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> list[Any]:
         return list(self._loop(node.generators, lambda: self._soft(node.elt)))

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.checks.source.found import found
-from sglang_plug.checks.source.plugin import Later
+from sglang_plug.checks.source.reading import Later
 from sglang_plug.contract import catalogue
 from sglang_plug.contract.model import Kind
 from sglang_plug.contract.nearness import child_names

@@ -3,40 +3,29 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from sglang_plug.checks.source.callees import registering_calls
 from sglang_plug.checks.source.guards import Tried, reached
-from sglang_plug.checks.source.judging import judge
+from sglang_plug.checks.source.reading import Instance, Later, Reading, bind_arguments, listed, unpack
 from sglang_plug.checks.source.walk import read_file
-from sglang_plug.contract.folding import Unfoldable, dotted_name, fold
+from sglang_plug.contract.folding import Unfoldable, dotted_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from sglang_plug.checks.source.callees import Callee
     from sglang_plug.checks.source.facts import Call, FileFacts, Guards
     from sglang_plug.checks.source.project import Project
     from sglang_plug.checks.source.scopes import Bound, Definition, Scope
     from sglang_plug.contract.catalogue import Release
 
-    Function = ast.FunctionDef | ast.AsyncFunctionDef
+    Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 _DEPTH = 8
 _MANY = 400  # values of one expression: more is no table that a person wrote
-
-
-@dataclass(frozen=True, eq=False)
-class Later:
-    """An expression that is evaluated in the place where it was written."""
-
-    node: ast.expr
-    scope: Scope
-    names: dict[str, Any] = field(default_factory=dict)
-
-
-class Ambiguous(Exception):
-    """A name has several values, and no condition chooses."""
 
 
 class Plugin:
@@ -73,6 +62,9 @@ class Plugin:
     def definition(self, node: ast.AST, scope: Scope, depth: int = 0) -> tuple[Definition, Scope] | None:
         """Return the function or class that an expression names, in this file or another of the project."""
         name = dotted_name(node)
+        if name is None and isinstance(node, ast.Attribute) and isinstance(node.value, ast.Call) and depth <= _DEPTH:
+            made = self.definition(node.value.func, scope, depth + 1)
+            return self._member(made, node.attr) if made else None
         if name is None or depth > _DEPTH:
             return None
         first, _, rest = name.partition(".")
@@ -84,7 +76,7 @@ class Plugin:
         bound = bounds[0]
         if bound.what == "import":
             return self.defined(f"{bound.dotted}.{rest}" if rest else bound.dotted, depth + 1)
-        found = self._bound_definition(bound, depth)
+        found = self._bound_definition(bound, depth) or (self._class_of(bound, depth) if rest else None)
         return self._member(found, rest) if found and rest else found
 
     def defined(self, dotted: str, depth: int = 0) -> tuple[Definition, Scope] | None:
@@ -108,13 +100,21 @@ class Plugin:
             return self.definition(bound.node, bound.scope, depth + 1)
         return None
 
+    def _class_of(self, bound: Bound, depth: int) -> tuple[Definition, Scope] | None:
+        """The class of `adder = Adder()`, for what is called on it."""
+        if bound.what != "value" or not isinstance(bound.node, ast.Call) or bound.scope is None:
+            return None
+        made = self.definition(bound.node.func, bound.scope, depth + 1)
+        return made if made is not None and isinstance(made[0], ast.ClassDef) else None
+
     def _member(self, found: tuple[Definition, Scope], path: str) -> tuple[Definition, Scope] | None:
         node, _ = found
-        inner = self.scope_of(node)
-        if not isinstance(node, ast.ClassDef) or inner is None or "." in path:
-            return None
-        bounds = [bound for bound in inner.names.get(path, []) if bound.what == "function"]
-        return self._bound_definition(bounds[-1], 0) if bounds else None
+        for cls in self.lineage(node) if isinstance(node, ast.ClassDef) and "." not in path else []:
+            inner = self.scope_of(cls)
+            bounds = [bound for bound in inner.names.get(path, []) if bound.what == "function"] if inner is not None else []
+            if bounds:
+                return self._bound_definition(bounds[-1], 0)
+        return None
 
     def scope_of(self, node: ast.AST) -> Scope | None:
         """Return the scope inside a definition."""
@@ -129,10 +129,10 @@ class Plugin:
         """
         found: list[Any] = []
         for pick in range(4):
-            reading = _Reading(self, release, pick)
+            reading = Reading(self, release, pick)
             try:
                 value = reading.value(node, scope, names or {}, 0)
-            except Unfoldable:
+            except (Unfoldable, RecursionError):
                 value = None
             if value is not None and value not in found:
                 found.append(value)
@@ -152,12 +152,19 @@ class Plugin:
 
     def environments(self, scope: Scope, release: Release, depth: int = 0) -> Iterator[dict[str, Any]]:
         """Yield what loop variables and parameters stand for at a place: one dictionary a turn of the loops and a call of the function."""
-        outer: list[dict[str, Any]] = [{}]
-        function = scope.function
-        if function is not None and depth < 3:
-            outer = list(self._bindings_of_calls(function, release, depth)) or [{}]
+        outer = self._entries(scope, release, depth) if depth < 4 else [{}]
         for names in outer:
             yield from self._turns(list(scope.loops), names, release)
+
+    def _entries(self, scope: Scope, release: Release, depth: int) -> list[dict[str, Any]]:
+        """What is known inside the functions around a place: one dictionary a call of the innermost one whose calls are seen."""
+        inner: list[Function] = []
+        for function in scope.functions:
+            found = list(islice(self._bindings_of_calls(function, inner, release, depth), _MANY))
+            if found:
+                return found
+            inner.append(function)
+        return [{}]
 
     def runs(self, guards: Guards, scope: Scope, release: Release, depth: int = 0) -> bool:
         """True where a place is meant to run on a release: its own conditions hold, and those around one of its function's calls."""
@@ -191,17 +198,155 @@ class Plugin:
     def _is_declared(self, name: str) -> bool:
         return any(entry.value.strip().endswith(f":{name}") for entry in self.project.declared.entries)
 
-    def _bindings_of_calls(self, function: Function, release: Release, depth: int) -> Iterator[dict[str, Any]]:
+    def _bindings_of_calls(self, function: Function, inner: list[Function], release: Release, depth: int) -> Iterator[dict[str, Any]]:
+        owner = self._class_around(function)
+        own = self._objects(owner, release, depth) if owner is not None else [None]
         parameters = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
-        if not [name for name in parameters if name not in {"self", "cls"}]:
+        first = parameters[0] if parameters and self.is_method(function) else None
+        if first is not None and len(parameters) == 1 and not function.args.vararg and not function.args.kwarg:
+            yield from ({first: each} for each in own if each is not None)
             return
-        for call in self._callers.get(function.name, []):
-            if not self._calls_function(call, function) or not reached(call.guards, release):
+        calls = self._callers_of(function) if parameters or function.args.vararg or function.args.kwarg else []
+        for call in calls:
+            if not reached(call.guards, release):
                 continue
             for names in self.environments(call.scope, release, depth + 1):
-                yield _bind_arguments(function, call, names)
+                bound = bind_arguments(function, call.node, call.scope, names, method=first is not None)
+                if call.node in self._decorated:
+                    below = Later(ast.Name(self._decorated[call.node].name, ast.Load()), call.scope)
+                    bound |= {"@": below, **(_first_parameter(inner[-1], below) if inner else {})}
+                closure = names if set(call.scope.functions) & set(self._around(function)) else {}
+                mine = [names[first]] if first in names and call.name.partition(".")[0] in {"self", "cls"} else own
+                for each in mine if first is not None else [None]:
+                    yield {**closure, **bound, **({first: each} if first is not None and each is not None else {})}
 
-    def _calls_function(self, call: Call, function: Function) -> bool:
+    def _callers_of(self, function: Function) -> list[Call]:
+        if isinstance(function, ast.Lambda):
+            return self._lambda_calls.get(function, [])
+        return [call for call in self._callers.get(function.name, []) if self._calls_function(call, function)]
+
+    @cached_property
+    def _lambda_calls(self) -> dict[ast.AST, list[Call]]:
+        """The calls of `add = lambda target: …` by that name."""
+        found: dict[ast.AST, list[Call]] = {}
+        for facts in self.facts:
+            for call in facts.calls:
+                bounds = call.scope.lookup(call.name) if isinstance(call.node.func, ast.Name) else []
+                if len(bounds) == 1 and isinstance(bounds[0].node, ast.Lambda):
+                    found.setdefault(bounds[0].node, []).append(call)
+        return found
+
+    @cached_property
+    def _decorated(self) -> dict[ast.Call, Definition]:
+        """What each call decorates that stands behind an `@`."""
+        return {
+            decorator: defined.node
+            for facts in self.facts
+            for defined in (*facts.functions, *facts.classes)
+            for decorator in defined.node.decorator_list
+            if isinstance(decorator, ast.Call)
+        }
+
+    def decorates(self, call: ast.Call) -> Definition | None:
+        """Return what a call decorates that stands behind an `@`, or None."""
+        return self._decorated.get(call)
+
+    def outer_call(self, call: ast.Call) -> ast.Call | None:
+        """Return the call of what a call returns: of `plugin_hook(…)(hook)` the whole, or None."""
+        return self._outer_calls.get(call)
+
+    @cached_property
+    def _outer_calls(self) -> dict[ast.Call, ast.Call]:
+        return {call.node.func: call.node for facts in self.facts for call in facts.calls if isinstance(call.node.func, ast.Call)}
+
+    @cached_property
+    def registering_calls(self) -> list[tuple[FileFacts, Call, Callee | None]]:
+        """The calls that may register hooks."""
+        return list(registering_calls(self))
+
+    def _around(self, function: Function) -> list[Function]:
+        scope = self.scope_of(function)
+        return list(scope.functions)[1:] if scope is not None else []
+
+    # Objects of the plugin's own classes
+
+    def is_method(self, function: Function) -> bool:
+        """True where the first parameter is the object or the class."""
+        return self._class_around(function) is not None and not _is_static(function)
+
+    def _class_around(self, function: Function) -> ast.ClassDef | None:
+        scope = self.scope_of(function)
+        return scope.parent.node if scope is not None and scope.parent is not None and isinstance(scope.parent.node, ast.ClassDef) else None
+
+    def _objects(self, cls: ast.ClassDef, release: Release, depth: int) -> list[Instance | None]:
+        """The objects a method may run on: one a call of the class or of one derived from it; the class's own where none is seen."""
+        made: list[Instance | None] = []
+        derived = [other for other in self._derived if cls in self.lineage(other)]
+        for each in [cls, *(other for other in derived if other is not cls)]:
+            calls = self._calls_of_class(each) if depth < 3 else []
+            for call in calls:
+                places = self.environments(call.scope, release, depth + 1)
+                made += [Instance(self, release, each, self.constructed(each, call.node, call.scope, names)) for names in places]
+            if not calls and (each is not cls or len(derived) < 2):
+                made.append(Instance(self, release, each))
+        return made[:_MANY] or [Instance(self, release, cls)]
+
+    def _calls_of_class(self, cls: ast.ClassDef) -> list[Call]:
+        found = ((call, self.definition(call.node.func, call.scope)) for call in self._callers.get(cls.name, []))
+        return [call for call, definition in found if definition is not None and definition[0] is cls]
+
+    @cached_property
+    def _derived(self) -> list[ast.ClassDef]:
+        return [defined.node for facts in self.facts for defined in facts.classes if isinstance(defined.node, ast.ClassDef)]
+
+    def lineage(self, cls: ast.ClassDef, depth: int = 0) -> list[ast.ClassDef]:
+        """Return a class and its bases within the project, nearest first."""
+        found = [cls]
+        scope = self.scope_of(cls)
+        outside = scope.parent if scope is not None else None
+        for base in cls.bases if depth < _DEPTH else []:
+            definition = self.definition(base, outside) if outside is not None else None
+            if definition is not None and isinstance(definition[0], ast.ClassDef):
+                found += [each for each in self.lineage(definition[0], depth + 1) if each not in found]
+        return found
+
+    def assigned_to_self(self, cls: ast.ClassDef, name: str) -> list[tuple[ast.AST, ast.expr]]:
+        """Return `self.name = value` of a class's methods, each with its method."""
+        found: list[tuple[ast.AST, ast.expr]] = []
+        for method in cls.body:
+            if isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)) and method.args.args:
+                own = f"{method.args.args[0].arg}.{name}"
+                for node in ast.walk(method):
+                    if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+                        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                        found += [(method, node.value) for target in targets if dotted_name(target) == own]
+        return found
+
+    def assigned_around(self, scope: Scope, owner: str, name: str) -> list[tuple[ast.AST, ast.expr]]:
+        """Return what `self.name` of the method around a place is assigned in its class, each with the method."""
+        function = next(iter(scope.functions), None)
+        cls = self._class_around(function) if function is not None else None
+        if cls is None or function is None or owner not in [arg.arg for arg in function.args.args[:1]]:
+            return []
+        return [found for each in self.lineage(cls) for found in self.assigned_to_self(each, name)]
+
+    def fields(self, cls: ast.ClassDef) -> tuple[str, ...]:
+        """Return the annotated names of a record's class, in order, those of its bases first."""
+        found: dict[str, None] = {}
+        for each in reversed(self.lineage(cls)):
+            found |= {node.target.id: None for node in each.body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)}
+        return tuple(found)
+
+    def constructed(self, cls: ast.ClassDef, node: ast.Call, scope: Scope, names: dict[str, Any]) -> dict[str, Any]:
+        """Return what the arguments of a class's call make of its constructor's parameters, or of its fields."""
+        for each in self.lineage(cls):
+            for method in each.body:
+                if isinstance(method, ast.FunctionDef) and method.name == "__init__":
+                    return bind_arguments(method, node, scope, names, method=True)
+        given = dict(zip(self.fields(cls), node.args, strict=False)) | {word.arg: word.value for word in node.keywords if word.arg}
+        return {name: Later(value, scope, names) for name, value in given.items()}
+
+    def _calls_function(self, call: Call, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
         found = self.definition(call.node.func, call.scope)
         if found is not None:
             return found[0] is function
@@ -217,146 +362,30 @@ class Plugin:
         items: list[Any] = []
         for part in _summands(iterable):  # `KNOWN + from_environment()`: what can be read is read
             values = self.values(part, scope, release, names)
-            listed = _listed(values[0]) if len(values) == 1 else None
-            items += [part] if listed is None else listed
+            items_there = listed(values[0]) if len(values) == 1 else None
+            items += [part] if items_there is None else items_there
         for count, item in enumerate(items):
             if count > _MANY:
                 return
             bound = dict(names)
-            if _unpack(target, item, bound, scope, names) or isinstance(item, ast.expr):
+            if unpack(target, item, bound, scope, names) or isinstance(item, ast.expr):
                 yield from self._turns(loops[1:], bound, release)
 
 
-class _Reading:
-    """One attempt to read an expression's value: at an ambiguous name it takes the `pick`-th binding."""
-
-    def __init__(self, plugin: Plugin, release: Release, pick: int) -> None:
-        self.plugin = plugin
-        self.release = release
-        self.pick = pick
-        self.ambiguous = False
-
-    def value(self, node: ast.expr, scope: Scope, names: dict[str, Any], depth: int) -> Any:
-        if depth > _DEPTH:
-            raise Unfoldable("too deep")
-        if isinstance(node, ast.IfExp) and (verdict := judge(node.test, scope, self.release)) is not None:
-            return self.value(node.body if verdict else node.orelse, scope, names, depth + 1)
-        return fold(node, lambda name: self._name(name, scope, names, depth))
-
-    def _name(self, name: str, scope: Scope, names: dict[str, Any], depth: int) -> Any:
-        first, _, rest = name.partition(".")
-        if first in names:
-            found = names[first]
-            if isinstance(found, Later):
-                return self.value(_join(found.node, rest), found.scope, found.names, depth + 1)
-            if rest:
-                raise KeyError(name)
-            return found
-        bounds = [bound for bound in scope.lookup(first) if all(guard.state(self.release) is not False for guard in bound.guards)]
-        bound = self._choose(bounds, scope)
-        if bound.what == "import":
-            return self._imported(f"{bound.dotted}.{rest}" if rest else bound.dotted, depth)
-        if bound.what == "class" and rest:
-            return self._class_attribute(bound.node, rest, depth)
-        if rest or bound.scope is None or not isinstance(bound.node, ast.expr):
-            raise KeyError(name)
-        if bound.what == "value" or (bound.what == "parameter" and not bound.guards):
-            return self.value(bound.node, bound.scope.parent or bound.scope if bound.what == "parameter" else bound.scope, names, depth + 1)
-        if bound.what == "unpacked" and bound.target is not None:
-            bound_names: dict[str, Any] = {}
-            if _unpack(bound.target, self.value(bound.node, bound.scope, names, depth + 1), bound_names, bound.scope, names):
-                return bound_names[first]
-        raise KeyError(name)
-
-    def _choose(self, bounds: list[Bound], scope: Scope) -> Bound:
-        if not bounds:
-            raise KeyError("unbound")
-        if any(bound.what == "other" for bound in bounds):
-            raise KeyError("changed")
-        certain = [bound for bound in bounds if all(guard.state(self.release) for guard in bound.guards)]
-        if len(bounds) > 1 and len(certain) == len(bounds):
-            return bounds[-1]  # assigned again: the last one holds
-        if len(bounds) > 1:
-            self.ambiguous = True
-            return bounds[min(self.pick, len(bounds) - 1)]
-        return bounds[0]
-
-    def _imported(self, dotted: str, depth: int) -> Any:
-        if dotted.partition(".")[0] == "sglang":
-            return self._host_name(dotted)
-        place = self.plugin.locate(dotted)
-        if place is None or not place[1]:
-            raise KeyError(dotted)
-        facts, path = place
-        return self._name(path, facts.scope, {}, depth + 1)
-
-    def _host_name(self, dotted: str) -> str:
-        """`Scheduler.__module__` and its like, of a class or function of the host."""
-        owner, _, attribute = dotted.rpartition(".")
-        symbol = self.release.find(owner) if attribute in {"__module__", "__name__", "__qualname__"} else None
-        if symbol is None:
-            raise KeyError(dotted)
-        if symbol.kind == "module":
-            return symbol.origin
-        parts = symbol.origin.split(".")
-        split = next(index for index in range(len(parts), 0, -1) if self.release.has_module(".".join(parts[:index])))
-        return {"__module__": ".".join(parts[:split]), "__qualname__": ".".join(parts[split:]), "__name__": parts[-1]}[attribute]
-
-    def _class_attribute(self, node: ast.AST | None, path: str, depth: int) -> Any:
-        inner = self.plugin.scope_of(node) if node is not None else None
-        first = path.partition(".")[0]  # an enumeration's `.value` is the value itself
-        if inner is None or path.partition(".")[2] not in {"", "value"} or first not in inner.names:
-            raise KeyError(path)
-        return self._name(first, inner, {}, depth + 1)
+def _is_static(function: Function) -> bool:
+    return any(dotted_name(decorator) == "staticmethod" for decorator in getattr(function, "decorator_list", ()))
 
 
-def _listed(value: Any) -> list[Any] | None:
-    """The items of something that a loop runs over, or None."""
-    if isinstance(value, (str, bytes, ast.AST)) or not hasattr(value, "__iter__"):
-        return None
-    return list(value)
+def _first_parameter(function: Function, below: Later) -> dict[str, Any]:
+    """What a decorator's inner function takes: the definition below the `@`."""
+    plain = [*function.args.posonlyargs, *function.args.args]
+    return {plain[0].arg: below} if plain else {}
 
 
 def _summands(node: ast.expr) -> list[ast.expr]:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         return [*_summands(node.left), *_summands(node.right)]
     return [node]
-
-
-def _join(node: ast.expr, rest: str) -> ast.expr:
-    for name in filter(None, rest.split(".")):
-        node = ast.Attribute(value=node, attr=name, ctx=ast.Load())
-    return node
-
-
-def _unpack(target: ast.expr, item: Any, names: dict[str, Any], scope: Scope, outer: dict[str, Any]) -> bool:
-    """Bind a loop's target; parts that are still expressions are kept with their place. False where the shapes differ."""
-    if isinstance(target, ast.Name):
-        names[target.id] = Later(item, scope, outer) if isinstance(item, ast.expr) else item
-        return True
-    if isinstance(target, (ast.Tuple, ast.List)):
-        if isinstance(item, ast.Call):  # a row built by a class: `Row("target", hook)` unpacks as its arguments do
-            return False
-        parts = item.elts if isinstance(item, (ast.Tuple, ast.List)) else item
-        if not isinstance(parts, (list, tuple)) or len(parts) != len(target.elts):
-            return False
-        return all(_unpack(part, value, names, scope, outer) for part, value in zip(target.elts, parts, strict=True))
-    return False
-
-
-def _bind_arguments(function: Function, call: Call, outer: dict[str, Any]) -> dict[str, Any]:
-    parameters = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
-    if parameters and parameters[0] in {"self", "cls"}:
-        parameters = parameters[1:]
-    names: dict[str, Any] = {}
-    for name, value in zip(parameters, call.node.args, strict=False):
-        if isinstance(value, ast.Starred):
-            break
-        names[name] = Later(value, call.scope, outer)
-    for word in call.node.keywords:
-        if word.arg:
-            names[word.arg] = Later(word.value, call.scope, outer)
-    return names
 
 
 def _is_relevant(text: bytes) -> bool:

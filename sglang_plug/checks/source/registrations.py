@@ -6,14 +6,16 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from sglang_plug.checks.source.callees import handed_in
 from sglang_plug.checks.source.guards import Asked
 from sglang_plug.checks.source.judging import Test
-from sglang_plug.checks.source.plugin import Later
+from sglang_plug.checks.source.reading import Later
 from sglang_plug.contract.folding import dotted_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from sglang_plug.checks.source.callees import Callee
     from sglang_plug.checks.source.facts import Call, FileFacts
     from sglang_plug.checks.source.plugin import Plugin
     from sglang_plug.checks.source.scopes import Definition, Scope
@@ -23,13 +25,13 @@ TYPES = frozenset({"BEFORE", "AFTER", "AROUND", "REPLACE"})
 
 
 class _Site(NamedTuple):
-    """Where a registration stands, and what it is read for."""
+    """A call that registers, and what it is read for."""
 
     plugin: Plugin
     facts: FileFacts
-    scope: Scope
+    call: Call
     release: Release
-    runtime: str
+    callee: Callee
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,23 +65,12 @@ class Registration:
 
 def registrations(plugin: Plugin, release: Release) -> Iterator[Registration]:
     """Yield the hooks that are registered on a release, in file order, a table's rows one by one."""
-    for facts in plugin.facts:
-        for call in facts.calls:
-            if call.name.rpartition(".")[2] == "register" or _is_alias(call):
-                runtime = _registry(plugin, call.node.func, call.scope, release)
-                if runtime and plugin.runs(_own(call.guards, call.node), call.scope, release):
-                    yield from _registered(_Site(plugin, facts, call.scope, release, runtime), call.node, call.guards)
-        for defined in facts.functions + facts.classes:
-            for decorator in defined.node.decorator_list:
-                if isinstance(decorator, ast.Call):
-                    runtime = _decorator(decorator.func, defined.scope)
-                    if runtime and plugin.runs(defined.guards, defined.scope, release):
-                        yield from _decorated(_Site(plugin, facts, defined.scope, release, runtime), decorator, defined.node)
-
-
-def _is_alias(call: Call) -> bool:
-    """`add = HookRegistry.register`, called as `add(…)`."""
-    return isinstance(call.node.func, ast.Name) and (call.scope.dotted(call.node.func) or "").endswith("HookRegistry.register")
+    for facts, call, known in plugin.registering_calls:
+        callee = known or handed_in(plugin, call.node.func, call.scope, release)
+        if callee is not None:
+            node = callee.applied(call.node)
+            if plugin.runs(_own(call.guards, node), call.scope, release):
+                yield from _registered(_Site(plugin, facts, call, release, callee), node)
 
 
 def _own(guards: tuple[Any, ...], node: ast.Call) -> tuple[Any, ...]:
@@ -96,38 +87,6 @@ def _mentions(test: ast.expr, names: set[str]) -> bool:
     return any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(test))
 
 
-def _registry(plugin: Plugin, node: ast.expr, scope: Scope, release: Release) -> str | None:
-    """`srt` or `diffusion` where the expression is a registry's `register`, else None."""
-    alias = scope.dotted(node) if isinstance(node, ast.Name) else None
-    found = [alias] if alias else list(scope.candidates(node)) or _handed_in(plugin, node, scope, release)
-    for dotted in found:
-        if dotted.startswith("sglang.") and dotted.endswith("HookRegistry.register"):
-            return "diffusion" if "multimodal_gen" in dotted else "srt"
-    name = dotted_name(node) or ""
-    if not found and name.rpartition(".")[0].rpartition(".")[2] in {"HookRegistry", "hook_registry"}:
-        return "srt"  # handed in, or imported in a way that is not followed
-    return None
-
-
-def _handed_in(plugin: Plugin, node: ast.expr, scope: Scope, release: Release) -> list[str]:
-    """`def hook(registry, …): registry.register(…)`: what the callers hand in."""
-    owner = node.value if isinstance(node, ast.Attribute) else None
-    if not isinstance(owner, ast.Name) or [bound.what for bound in scope.lookup(owner.id)] not in (["parameter"], ["value"]):
-        return []
-    found = [f"{dotted}.register" for dotted in [scope.dotted(owner)] if dotted]
-    for names in plugin.environments(scope, release) if not found else ():
-        later = names.get(owner.id)
-        found += [f"{dotted}.register" for dotted in (later.scope.candidates(later.node) if isinstance(later, Later) else ())]
-    return found
-
-
-def _decorator(node: ast.expr, scope: Scope) -> str | None:
-    for dotted in scope.candidates(node):
-        if dotted.startswith("sglang.") and dotted.endswith(".plugin_hook"):
-            return "diffusion" if "multimodal_gen" in dotted else "srt"
-    return None
-
-
 def _argument(node: ast.Call, position: int, *words: str) -> ast.expr | None:
     for word in node.keywords:
         if word.arg in words:
@@ -135,65 +94,83 @@ def _argument(node: ast.Call, position: int, *words: str) -> ast.expr | None:
     return node.args[position] if len(node.args) > position and not isinstance(node.args[position], ast.Starred) else None
 
 
-def _registered(site: _Site, node: ast.Call, guards: tuple[Any, ...]) -> Iterator[Registration]:
-    plugin, facts, scope, release, runtime = site
-    target, hook, kind = _argument(node, 0, "target"), _argument(node, 1, "hook"), _argument(node, 2, "hook_type", "type")
-    starred = any(isinstance(argument, ast.Starred) for argument in node.args) or any(word.arg is None for word in node.keywords)
-    if target is None:
-        if starred:
-            yield from _starred(site, node)
-        return
-    asked = [guard for guard in guards if guard not in _own(guards, node)]
+def _registered(site: _Site, node: ast.Call) -> Iterator[Registration]:
+    plugin, call, release = site.plugin, site.call, site.release
+    asked = [guard for guard in call.guards if guard not in _own(call.guards, node)]
     seen: set[tuple[Any, ...]] = set()
-    for names in plugin.environments(scope, release):
-        readings = plugin.values(target, scope, release, names) or [None]
-        definition = _follow(plugin, hook, scope, names)
-        type_name = _type(plugin, kind, scope, release, names)
+    for names in plugin.environments(call.scope, release):
+        verdicts = {guard: _verdict(plugin, guard, release, names) for guard in call.guards}
+        if False in verdicts.values():
+            continue
+        whole, inside = _expanded(site, node, names)
+        target = _argument(whole, 0, "target")
+        kind = _argument(whole, 1, "type") if site.callee.decorates else _argument(whole, 2, "hook_type", "type")
+        starred = any(isinstance(argument, ast.Starred) for argument in whole.args) or any(word.arg is None for word in whole.keywords)
+        if target is None and not starred:
+            return
+        readings = (plugin.values(target, call.scope, release, inside) if target is not None else []) or [None]
+        definition = _hook(site, whole, inside)
+        type_name = None if starred and kind is None else _type(plugin, kind, call.scope, release, inside)
         for reading in readings:
             text = reading if isinstance(reading, str) else None
             key = (text, type_name, definition and id(definition[0]))
-            if key in seen:
-                continue
-            seen.add(key)
-            guarded = bool(asked) or len(readings) > 1
-            found, place = definition or (None, None)
-            yield Registration(facts, node, text, ast.unparse(target), type_name, kind is not None, found, place, runtime, guarded)
+            if key not in seen:
+                seen.add(key)
+                guarded = any(verdicts[guard] is None for guard in asked) or len(readings) > 1
+                found, place = definition or (None, None)
+                words = ast.unparse(node if target is None else target)
+                rest = (type_name, kind is not None, found, place, site.callee.runtime, guarded)
+                yield Registration(site.facts, call.node, text, words, *rest)
 
 
-def _starred(site: _Site, node: ast.Call) -> Iterator[Registration]:
-    """`HookRegistry.register(*row)` in a loop over a table."""
-    plugin, facts, scope, release, runtime = site
-    starred = next((argument.value for argument in node.args if isinstance(argument, ast.Starred)), None)
-    if starred is None:
-        yield Registration(facts, node, None, ast.unparse(node), None, False, None, None, runtime)
-        return
-    for names in plugin.environments(scope, release):
-        rows = plugin.values(starred, scope, release, names)
-        row = rows[0] if len(rows) == 1 and isinstance(rows[0], (tuple, list)) else None
-        if not row or not isinstance(row[0], str):
-            yield Registration(facts, node, None, ast.unparse(starred), None, False, None, None, runtime)
-            continue
-        hook = row[1] if len(row) > 1 and isinstance(row[1], ast.expr) else None
-        kind = row[2] if len(row) > 2 and isinstance(row[2], ast.expr) else None
-        place = scope.module
-        found, where = _follow(plugin, hook, place, {}) or (None, None)
-        type_name = _type(plugin, kind, place, release, {})
-        yield Registration(facts, node, row[0], ast.unparse(starred), type_name, len(row) > 2, found, where, runtime)
+def _verdict(plugin: Plugin, guard: Any, release: Release, names: dict[str, Any]) -> bool | None:
+    """Whether `if not target: continue` and its like lets pass what the loop's variable stands for; None where nobody can tell."""
+    if (
+        not isinstance(guard, Test)
+        or guard.probes
+        or not any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(guard.test))
+    ):
+        return None
+    values = plugin.values(guard.test, guard.scope, release, names)
+    known = len(values) == 1 and isinstance(values[0], (bool, str, int))
+    return bool(values[0]) is not guard.negated if known else None
 
 
-def _decorated(site: _Site, decorator: ast.Call, node: Definition) -> Iterator[Registration]:
-    plugin, facts, scope, release, runtime = site
-    target, kind = _argument(decorator, 0, "target"), _argument(decorator, 1, "type")
-    if target is None:
-        return
-    for names in plugin.environments(scope, release):
-        readings = plugin.values(target, scope, release, names) or [None]
-        for reading in readings:
-            text = reading if isinstance(reading, str) else None
-            type_name = _type(plugin, kind, scope, release, names)
-            yield Registration(
-                facts, decorator, text, ast.unparse(target), type_name, kind is not None, node, scope, runtime, len(readings) > 1
-            )
+def _expanded(site: _Site, node: ast.Call, names: dict[str, Any]) -> tuple[ast.Call, dict[str, Any]]:
+    """A call with its `*row` and `**row` written out, and the names that its new arguments need; as it is where they cannot be read."""
+    inside = dict(names)
+
+    def spell(item: Any) -> ast.expr:
+        if isinstance(item, ast.expr):
+            return item
+        inside[f"*{len(inside)}"] = item
+        return ast.Name(f"*{len(inside) - 1}", ast.Load())
+
+    args: list[ast.expr] = []
+    for argument in node.args:
+        rows = site.plugin.values(argument.value, site.call.scope, site.release, names) if isinstance(argument, ast.Starred) else []
+        row = rows[0] if len(rows) == 1 and isinstance(rows[0], (list, tuple)) else None
+        args += [argument] if row is None else [spell(item) for item in row]
+    words: list[ast.keyword] = []
+    for word in node.keywords:
+        rows = site.plugin.values(word.value, site.call.scope, site.release, names) if word.arg is None else []
+        table = rows[0] if len(rows) == 1 and isinstance(rows[0], dict) else None
+        words += [word] if table is None else [ast.keyword(str(key), spell(item)) for key, item in table.items()]
+    return ast.copy_location(ast.Call(node.func, args, words), node), inside
+
+
+def _hook(site: _Site, node: ast.Call, names: dict[str, Any]) -> tuple[Definition | ast.Lambda, Scope] | None:
+    """The hook's definition: what stands below the `@`, what the decorator is called with, or the second argument."""
+    plugin, call = site.plugin, site.call
+    if not site.callee.decorates:
+        return _follow(plugin, _argument(node, 1, "hook"), call.scope, names)
+    below = plugin.decorates(call.node)
+    if below is not None:
+        return below, call.scope
+    outer = plugin.outer_call(call.node)
+    if outer is not None and outer.args:
+        return _follow(plugin, outer.args[0], call.scope, names)
+    return _follow(plugin, ast.Name("@", ast.Load()), call.scope, names)
 
 
 def _follow(plugin: Plugin, hook: ast.expr | None, scope: Scope, names: dict[str, Any]) -> tuple[Definition | ast.Lambda, Scope] | None:

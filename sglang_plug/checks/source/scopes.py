@@ -55,6 +55,29 @@ class Bound:
     target: ast.expr | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Change:
+    """One way in which what a name stands for changes: `T += value`, `T.append(value)`, `T[key] = value`, `T.remove(value)`.
+
+    Attributes:
+        how: `+=`, the method's name, `[]=`, or `-` where something is taken away.
+        value: what is added.
+        key: of a subscript.
+        place: where that is evaluated.
+        guards: the conditions around it.
+        line: where it stands.
+        in_loop: it may run more than once.
+    """
+
+    how: str
+    value: ast.expr
+    key: ast.expr | None
+    place: Scope
+    guards: tuple[Guard, ...]
+    line: int
+    in_loop: bool
+
+
 @dataclass(eq=False)
 class Scope:
     """A module, class or function body."""
@@ -64,6 +87,9 @@ class Scope:
     node: ast.AST | None = None
     names: dict[str, list[Bound]] = field(default_factory=dict)
     loops: tuple[tuple[ast.expr, ast.expr, Scope], ...] = ()
+    changes: dict[str, list[Change]] = field(default_factory=dict)
+    outward: set[str] = field(default_factory=set)  # declared `global`
+    stars: list[str] = field(default_factory=list)  # modules that everything was imported from
 
     @property
     def is_class(self) -> bool:
@@ -86,8 +112,38 @@ class Scope:
             scope = scope.parent
         return scope
 
+    @property
+    def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda]:
+        """The functions and lambdas around, innermost first."""
+        scope: Scope | None = self
+        seen: ast.AST | None = None
+        while scope is not None:
+            if isinstance(scope.node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) and scope.node is not seen:
+                yield scope.node
+                seen = scope.node
+            scope = scope.parent
+
     def bind(self, name: str, bound: Bound) -> None:
-        self.names.setdefault(name, []).append(bound)
+        place = self.module if name in self.outward else self
+        place.names.setdefault(name, []).append(bound)
+
+    def change(self, name: str, change: Change) -> None:
+        """Note that what a name stands for changes; a name of nowhere is nothing to note."""
+        scope: Scope | None = self
+        while scope is not None and name not in scope.names:
+            scope = scope.parent
+        if scope is not None:
+            scope.changes.setdefault(name, []).append(change)
+
+    def changes_of(self, name: str) -> list[Change]:
+        """Return how what a name of this very scope stands for changes."""
+        return self.changes.get(name, [])
+
+    def inside_loop(self, target: ast.expr, iterable: ast.expr) -> Scope:
+        """Return this very scope, once a turn of a loop."""
+        inner = Scope(self.file, self.parent, self.node, self.names, (*self.loops, (target, iterable, self)), self.changes)
+        inner.outward, inner.stars = self.outward, self.stars
+        return inner
 
     def lookup(self, name: str) -> list[Bound]:
         """Return every binding of a name in the nearest scope that has one."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sglang_plug.checks.source.facts import Call, Defined, FileFacts, Import, Store, Use
 from sglang_plug.checks.source.guards import Asked, Fallback, Tried, TypingOnly, catches, names_absence
 from sglang_plug.checks.source.judging import Test
-from sglang_plug.checks.source.scopes import Bound, Scope
+from sglang_plug.checks.source.scopes import Bound, Change, Scope
 from sglang_plug.contract.bindings import absolute
 from sglang_plug.contract.folding import dotted_name
 
@@ -71,7 +71,10 @@ class _Walker:
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
             self._bind_target(node.target, node.value, scope, guards, "value")
         elif isinstance(node, ast.AugAssign):
-            self._bind_target(node.target, None, scope, guards, "other")
+            if not _grows(node, scope):
+                self._bind_target(node.target, None, scope, guards, "other")
+        elif isinstance(node, ast.Global):
+            scope.outward.update(node.names)
         elif isinstance(node, (ast.For, ast.AsyncFor)):
             self._bind_target(node.target, node.iter, scope, guards, "loop")
         elif isinstance(node, (ast.With, ast.AsyncWith)):
@@ -89,6 +92,26 @@ class _Walker:
                 if isinstance(part, ast.Name):
                     kind = "loop" if what == "loop" else "unpacked" if what == "value" else "other"
                     scope.bind(part.id, Bound(kind, node=value, guards=guards, scope=scope, target=target))
+
+    def _note_change(self, node: ast.stmt, scope: Scope, guards: Guards) -> None:
+        """`T += more`, `T[key] = value`, `T.append(value)`: what a table or a text becomes."""
+        how, key = "", None
+        owner: ast.expr | None = None
+        value: ast.expr | None = None
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+            how, owner, value = "+=", node.target, node.value
+        elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
+            how, owner, value, key = "[]=", node.targets[0].value, node.value, node.targets[0].slice
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+            call, method = node.value, node.value.func.attr
+            if method in _GROWING and len(call.args) == 1 + (method == "insert") and not call.keywords:
+                how, owner, value = method, node.value.func.value, call.args[-1]
+            elif method in _SHRINKING:
+                how, owner, value = "-", node.value.func.value, call
+        elif isinstance(node, ast.Delete) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
+            how, owner, value = "-", node.targets[0].value, node.targets[0].slice
+        if isinstance(owner, ast.Name) and value is not None:
+            scope.change(owner.id, Change(how, value, key, scope, guards, node.lineno, bool(scope.loops)))
 
     def _imported(self, node: ast.Import | ast.ImportFrom) -> list[tuple[str, str]]:
         if isinstance(node, ast.Import):
@@ -114,7 +137,7 @@ class _Walker:
         if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
             return [(node.body, ()), (node.orelse, ())]
         if isinstance(node, ast.Match):
-            return [(case.body, ()) for case in node.cases]
+            return [(case.body, guards) for case, guards in zip(node.cases, _case_guards(node, scope), strict=True)]
         return []
 
     def _try_blocks(self, node: ast.Try | ast.TryStar) -> list[tuple[list[ast.stmt], Guards]]:
@@ -166,9 +189,10 @@ class _Walker:
         elif isinstance(node, ast.ClassDef):
             self._visit_class(node, scope, guards)
         else:
+            self._note_change(node, scope, guards)
             inner = scope
             if isinstance(node, (ast.For, ast.AsyncFor)):
-                inner = Scope(scope.file, scope.parent, scope.node, scope.names, (*scope.loops, (node.target, node.iter, scope)))
+                inner = scope.inside_loop(node.target, node.iter)
             blocks = self._blocks(node, scope)
             listed = {id(part) for block, _ in blocks for part in block}
             for child in ast.iter_child_nodes(node):
@@ -185,6 +209,8 @@ class _Walker:
         module = absolute(self.package, node.module, node.level)
         for alias in node.names:
             dotted = module if alias.name == "*" else f"{module}.{alias.name}"
+            if alias.name == "*":
+                scope.stars.append(module)
             self.facts.imports.append(Import(dotted, alias.name != "*", node, guards, scope, alias.name))
 
     def _visit_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope, guards: Guards) -> None:
@@ -222,6 +248,8 @@ class _Walker:
         if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
             self._visit_comprehension(node, scope, guards)
             return
+        if isinstance(node, ast.NamedExpr):
+            scope.bind(node.target.id, Bound("value", node=node.value, guards=guards, scope=scope))
         if isinstance(node, ast.IfExp):
             self._visit_expression(node.test, scope, guards)
             self._visit_expression(node.body, scope, (*guards, Test(node.test, scope)))
@@ -242,6 +270,11 @@ class _Walker:
         elif isinstance(node, ast.Call):
             name = dotted_name(node.func) or ""
             self.facts.calls.append(Call(name, node, guards, scope))
+            if name == "map" and len(node.args) == 2 and isinstance(node.args[0], ast.Lambda) and len(node.args[0].args.args) == 1:
+                turn = ast.Name(node.args[0].args.args[0].arg, ast.Store())
+                self._visit_expression(node.args[0], scope.inside_loop(turn, node.args[1]), guards)
+                self._visit_expression(node.args[1], scope, guards)
+                return
             if name == "getattr" and len(node.args) == 2:  # without a default it is a plain read
                 self._visit_read(node, scope, guards)
             if name == "setattr" and len(node.args) == 3:
@@ -277,6 +310,16 @@ class _Walker:
             self._visit_expression(part, inner, asked)
 
 
+_GROWING = frozenset({"append", "extend", "update", "add", "insert"})
+_SHRINKING = frozenset({"remove", "pop", "clear", "discard", "popitem", "setdefault", "difference_update", "intersection_update"})
+
+
+def _grows(node: ast.AugAssign, scope: Scope) -> bool:
+    """True where a name that has a value here, or is declared global, is added to."""
+    known = isinstance(node.target, ast.Name) and (node.target.id in scope.names or node.target.id in scope.outward)
+    return known and isinstance(node.op, ast.Add)
+
+
 _FINDS = re.compile(r"resol|import|locate|requir|ensure|valid|assert|check|find|get|load|lookup", re.IGNORECASE)
 _LEAVES = frozenset({ast.Name, ast.Constant, ast.Load, ast.Store, ast.Del, ast.arg, ast.And, ast.Or, *ast.operator.__subclasses__(),
                      *ast.cmpop.__subclasses__(), *ast.unaryop.__subclasses__()})  # fmt: skip
@@ -292,6 +335,22 @@ class _Passed:
     def state(self, release: object) -> bool | None:
         found = [release.find(name) for name in self.wanted]  # type: ignore[attr-defined]
         return False if any(symbol is None for symbol in found) else None
+
+
+def _case_guards(node: ast.Match, scope: Scope) -> list[Guards]:
+    """`case "0.5.12":` as a comparison; every case behind the negation of those above it."""
+    above: Guards = ()
+    found: list[Guards] = []
+    for case in node.cases:
+        patterns = case.pattern.patterns if isinstance(case.pattern, ast.MatchOr) else [case.pattern]
+        values = [pattern.value for pattern in patterns if isinstance(pattern, ast.MatchValue)]
+        if len(values) < len(patterns):
+            found.append(above)
+            continue
+        test = ast.BoolOp(ast.Or(), [ast.Compare(node.subject, [ast.Eq()], [value]) for value in values])
+        found.append((*above, Test(test, scope)))
+        above = (*above, Test(test, scope, negated=True)) if case.guard is None else above
+    return found
 
 
 def _is_typing_only(test: ast.expr) -> bool:
