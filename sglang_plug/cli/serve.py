@@ -122,6 +122,7 @@ def serve(
     from sglang_plug.launch.preflight import Request
     from sglang_plug.launch.session import Options
     from sglang_plug.probe.environment import Environment
+    from sglang_plug.report.launch import Narrator
 
     allowed = codes(allow or ())
     arguments = EngineArguments(tuple(context.args))
@@ -129,7 +130,11 @@ def serve(
         arguments.require_port()
     request = Request(Environment.here(python), arguments.tokens, engine.value, runtime.value, platform, plugins, expect_fingerprint)
     if print_command:
-        _print(preflight.skip(request), output_format)
+        flight = preflight.skip(request) if expect_fingerprint is None else preflight.examine(request)
+        if other := [finding for finding in flight.refusals(allowed) if finding.code == "SP059"]:
+            Narrator().finding(other[0])
+            raise typer.Exit(1)
+        _print(flight, output_format)
         return
     if arguments.asks_for_help:
         raise typer.Exit(supervise.run_plainly(preflight.skip(request).plan))

@@ -52,6 +52,14 @@ class Guard:
     _seen: set[tuple[int, str]] = field(default_factory=set)
     _told: set[tuple[str, str]] = field(default_factory=set)
 
+    def __post_init__(self) -> None:
+        self._told.update((finding.code, finding.subject["name"]) for finding in self.flight.findings if finding.level is not Level.ERROR)
+
+    @property
+    def blind(self) -> bool:
+        """Whether no process has written a record: what serves is then known from the preflight alone."""
+        return not self._seen
+
     def look(self) -> str | None:
         """Read what is new; return a reason to end the launch, or None."""
         for record in recording.read_processes(self.folder)[0]:
@@ -109,12 +117,16 @@ class Guard:
         return promised is not None and promised.outcome == "plugin" and dist is not None and dist == promised.dist
 
     def _failed_hook(self, record: ProcessRecord, hook: HookRecord) -> Finding:
-        """SP529: a hook cannot be applied; fatal where it ships with the selected platform."""
+        """SP529: a hook cannot be applied; fatal where it ships with the selected platform. What the stand-in leaves out is no fault."""
+        subject = {"kind": "hook", "name": hook.target, "target": hook.target, "dist": hook.dist or "", "runtime": record.runtime}
+        if self.flight.plan.engine == "standin" and self._release.find(hook.target.replace(":", ".")) is not None:
+            lacks = f"SGLang {self._release.version} has {hook.target}, the stand-in has not: the hook of {hook.plugin} does nothing here"
+            return Finding("SP529", Level.WARNING, subject, lacks, None, "serve on SGLang to see it fire")
         required = self._required(hook.dist)
         return Finding(
             "SP529",
             Level.ERROR if required else Level.WARNING,
-            {"kind": "hook", "name": hook.target, "target": hook.target, "dist": hook.dist or "", "runtime": record.runtime},
+            subject,
             f"the hook of {hook.plugin or 'an unknown plugin'} on {hook.target} cannot be applied in {record.title}",
             hook.cause or hook.error,
             f"see `sglang-plug doctor {hook.plugin or ''}`".rstrip() + (", or go on with --allow SP529" if required else ""),

@@ -6,11 +6,17 @@ import re
 import signal
 from collections import deque
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from sglang_plug.launch.phases import without_stamp
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 _EXCEPTION = re.compile(r"^(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning|Expired|Failed)\b(?::|$)")
 _TOLD = re.compile(r"^sglang serve: (?:(?P<place>\w+): )?(?P<error>(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception)\b.*)$")  # the stand-in's word
+_TOLERATED = re.compile(r"Failed to (?:apply hooks to|load plugin|execute general plugin)")  # told, and the engine went on
+_FRAME = re.compile(r'^  File "(?P<path>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$')
 _RANK = re.compile(r"\b((?:DP\d+ )?(?:PP\d+ )?TP\d+|DP\d+)\b")
 _PLACES = (
     (re.compile(r"Scheduler (?:PP\d+ )?(?:TP\d+ )?(?:hit an exception|crashed)|run_scheduler_process"), "scheduler"),
@@ -107,6 +113,7 @@ class Obituary:
         ended: `exit status 1`, `signal SIGKILL`, …
         process: which of the engine's processes failed first, when the log tells.
         error: its last error, one line.
+        raised: the place in a plugin's source that it comes from, and whose that is.
         meaning: what that means, when it is known.
         hint: what to do.
         tail: the last lines of the log.
@@ -115,6 +122,7 @@ class Obituary:
     ended: str
     process: str | None = None
     error: str | None = None
+    raised: str | None = None
     meaning: str | None = None
     hint: str | None = None
     tail: tuple[str, ...] = ()
@@ -122,28 +130,46 @@ class Obituary:
 
 @dataclass
 class Listener:
-    """Remembers of a log what an obituary needs: the first traceback's end, and the last lines. Bounded."""
+    """Remembers of a log what an obituary needs: its last lines. Bounded.
 
+    Attributes:
+        plugins: import name of a plugin's package -> the plugin.
+        tail: the last lines.
+    """
+
+    plugins: Mapping[str, str] = field(default_factory=dict)
     tail: deque[str] = field(default_factory=lambda: deque(maxlen=400))
 
     def hear(self, line: str) -> None:
         self.tail.append(line)
 
+    def begin_anew(self) -> None:
+        """Forget what was heard: the engine serves, so that nothing of it was the end."""
+        self.tail.clear()
+
     def write(self, returncode: int, phase: str) -> Obituary:
         """Return the obituary of an engine that ended with `returncode` (negative: a signal) during `phase`."""
         lines = list(self.tail)
-        error, place = self._error(lines)
+        error, place, trace = self._error(_without_tolerated(lines))
         known = next((m for m in MEANINGS if any(re.search(m.pattern, line) for line in lines)), None)
         meaning, hint = (known.means, known.hint) if known else (None, None)
         if error is None and returncode == -signal.SIGKILL:
             meaning = "nobody here sent that signal: the kernel ends processes this way when memory runs out"
             hint = "see `dmesg | grep -i oom`; lower --mem-fraction-static"
         ended = f"signal {signal.Signals(-returncode).name}" if returncode < 0 else f"exit status {returncode}"
-        return Obituary(f"{ended}, after: {phase}", place, error, meaning, hint, tuple(lines[-20:]))
+        return Obituary(f"{ended}, after: {phase}", place, error, self._raised(trace), meaning, hint, tuple(lines[-20:]))
+
+    def _raised(self, trace: list[str]) -> str | None:
+        """Return the innermost place of a traceback that lies in a plugin's source."""
+        for frame in filter(None, map(_FRAME.match, reversed(trace))):
+            parts = frame["path"].removesuffix(".py").split("/")
+            if name := next((self.plugins[part] for part in parts if part in self.plugins), None):
+                return f"plugin {name}, {frame['path']}:{frame['line']}, in {frame['function']}"
+        return None
 
     @staticmethod
-    def _error(lines: list[str]) -> tuple[str | None, str | None]:
-        """Return the error that came first, and the process it came from.
+    def _error(lines: list[str]) -> tuple[str | None, str | None, list[str]]:
+        """Return the error that came first, the process it came from, and its traceback.
 
         The first exception line is the cause: what follows are the processes that lost their peer, and the parent that gave up. Inside one
         traceback the last exception counts.
@@ -153,24 +179,40 @@ class Listener:
                 continue
             end, error = _end_of_traceback(lines, start)
             if error is not None:
-                return error, _place(lines[max(0, start - 2) : end + 1])
+                return error, _place(lines[max(0, start - 2) : end + 1]), lines[start : end + 1]
         for line in lines:
             if told := _TOLD.match(line):
-                return told["error"], (told["place"] or "main").replace("_", " ")
+                return told["error"], (told["place"] or "main").replace("_", " "), []
             if _EXCEPTION.match(without_stamp(line)) or without_stamp(line).startswith(("error:", "Error:")):
-                return without_stamp(line).strip(), _place([line])
-        return None, None
+                return without_stamp(line).strip(), _place([line]), []
+        return None, None, []
+
+
+def _without_tolerated(lines: list[str]) -> list[str]:
+    """Return a log's lines without the failures of plugins that the engine logged and went on after."""
+    kept, index = [], 0
+    while index < len(lines):
+        line = lines[index]
+        index += 1
+        if not _TOLERATED.search(line):
+            kept.append(line)
+        elif index < len(lines) and "Traceback (most recent call last)" in lines[index]:
+            index, _ = _end_of_traceback(lines, index)
+        elif index < len(lines) and _EXCEPTION.match(lines[index]):
+            index += 1
+    return kept
 
 
 def _end_of_traceback(lines: list[str], start: int) -> tuple[int, str | None]:
-    error, index = None, start
+    """Return where the lines after a traceback, and those that belong to it, begin; and its last exception."""
+    error = None
     for index in range(start + 1, len(lines)):
         text = lines[index]
         if _EXCEPTION.match(text):
             error = text.strip()
         elif error is not None and text.strip() and not text.startswith((" ", "During handling", "The above exception", "Traceback")):
-            break
-    return index, error
+            return index, error
+    return len(lines), error
 
 
 def _place(lines: list[str]) -> str | None:

@@ -51,6 +51,7 @@ class Preflight:
         findings: what there is to say, most severe first.
         hooks: those that the plugins' source registers.
         survey: all that was found in the environment, for reports.
+        fingerprint: equal on nodes where SGLang, plugins and variables are equal.
     """
 
     plan: Plan
@@ -60,6 +61,7 @@ class Preflight:
     findings: Sequence[Finding] = ()
     hooks: Sequence[Foreseen] = ()
     survey: Survey | None = None
+    fingerprint: str | None = None
 
     def refusals(self, allowed: Iterable[str] = ()) -> list[Finding]:
         """Return the findings that forbid the start, without those that the user allows."""
@@ -89,7 +91,7 @@ def examine(request: Request) -> Preflight:
     hooks, foreseen = foresight.foresee(decision.choices, path, found.release, runtime, own=own)
     findings = [*_undecided(decision.resolution), *_misspelt(found, request.environment.env, runtime), *traps.find(situation), *foreseen]
     findings.sort(key=lambda finding: finding.level.rank)
-    return Preflight(plan, decision.resolution, decision.choices, dict(found.settings.raw), findings, hooks, found)
+    return Preflight(plan, decision.resolution, decision.choices, dict(found.settings.raw), findings, hooks, found, situation.fingerprint)
 
 
 def skip(request: Request) -> Preflight:

@@ -50,16 +50,27 @@ def run(flight: Preflight, audience: Audience, options: Options, *, out: IO[byte
     Raises:
         LaunchError: the program cannot be started, or the records cannot be written.
     """
+    plugins = {choice.candidate.value.partition(":")[0].split(".")[0].strip(): choice.candidate.name for choice in flight.choices}
+    wishes = Wishes(ready_limit=options.ready_limit, plugins=plugins)
     if not options.guarded and options.record is None:
-        return supervise.run(flight.plan, audience, out=out, err=err, wishes=Wishes(ready_limit=options.ready_limit))
+        return supervise.run(flight.plan, audience, out=out, err=err, wishes=wishes)
     plan, temporary, records = distribution.prepare(flight.plan, options.record)
     guard = Guard(records, flight, options.allowed, audience)
     keeper = _Keeper(plan, records, audience) if options.record is not None else None
-    wishes = Wishes(
+
+    def at_ready(processes: list[Process]) -> None:
+        if options.guarded and guard.blind:
+            audience.say(
+                f"not seen from inside: no process wrote to {records}, so platform and hooks are not confirmed; see the log", "yellow"
+            )
+        if keeper is not None:
+            keeper.note(processes)
+
+    wishes = replace(
+        wishes,
         folders=(temporary,),
-        ready_limit=options.ready_limit,
         check=guard.look if options.guarded else None,
-        at_ready=keeper.note if keeper is not None else None,
+        at_ready=at_ready,
     )
     outcome = supervise.run(plan, audience, out=out, err=err, wishes=wishes)
     for finding in guard.fatal:

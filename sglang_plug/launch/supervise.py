@@ -121,7 +121,7 @@ class _Run:
         self.family = family
         self._plan, self._audience, self._process, self._watcher, self._wishes = plan, audience, process, watcher, wishes
         self._events: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
-        self._state = _State()
+        self._state = _State(listener=Listener(wishes.plugins))
         self._knocker = Knocker(
             plan,
             answered=lambda: self._events.put(("answered", None)),
@@ -181,6 +181,7 @@ class _Run:
             self._stop(reason)
             return
         self._state.ready = self._state.seconds
+        self._state.listener.begin_anew()
         everybody = self._look()
         self._state.workers = [process for process in everybody if process.title.startswith(WORKERS)]
         if self._wishes.at_ready is not None:

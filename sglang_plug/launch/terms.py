@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from sglang_plug.launch.obituary import Obituary
@@ -50,6 +50,7 @@ class Wishes:
         check: called now and then during the start; a reason that it returns ends the launch.
         at_ready: called with the engine's processes when it answered.
         until_ready: stop the engine as soon as it answered (a trial start).
+        plugins: import name of a plugin's package -> the plugin, to say whose code failed.
     """
 
     folders: tuple[Path, ...] = ()
@@ -57,3 +58,4 @@ class Wishes:
     check: Callable[[], str | None] | None = None
     at_ready: Callable[[list[Process]], None] | None = None
     until_ready: bool = False
+    plugins: Mapping[str, str] = field(default_factory=dict)

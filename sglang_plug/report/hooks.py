@@ -99,6 +99,11 @@ def remarks(recording: Recording) -> Iterator[tuple[str, str]]:
     for process in recording.processes:
         for failure in process.plugins_failed:
             yield f"plugin {failure['plugin']} failed in {process.title} ({process.pid}): {failure['cause']}", "bold red"
+    for process in recording.processes:
+        for hook in process.hooks:
+            if hook.raised:
+                calls = f"{hook.raised:,} of {hook.done:,} calls"
+                yield f"raised in {process.title} ({process.pid}): {hook.target} of {hook.plugin or 'unknown'}, in {calls}", "bold red"
     for hook in recordings.silent(recording):
         yield f"never fired: {hook.target} ({hook.type}, {hook.plugin or 'unknown'})", "yellow"
     for title, pid in recordings.without_plugins(recording):

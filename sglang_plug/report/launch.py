@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from sglang_plug.checks.model import Level
+from sglang_plug.core.entrypoints import DIFFUSION_PLUGINS, SRT_PLUGINS
 from sglang_plug.launch.processes import place_of
 from sglang_plug.report.escape import visible
 from sglang_plug.report.text import console
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from sglang_plug.launch.recording import ProcessRecord
     from sglang_plug.launch.tree import Process
 
+PLUGINS = {"srt": SRT_PLUGINS, "diffusion": DIFFUSION_PLUGINS}
 STYLES = {Level.ERROR: "bold red", Level.WARNING: "yellow", Level.INFO: ""}
 
 
@@ -53,12 +55,16 @@ class Narrator:
             self._row("" if index else "processes", line)
         shown = [f"{name}={shlex.quote(value)}" for name, value in flight.variables.items()]
         self._row("variables", " ".join(shown) or "none of SGLang's is set")
+        if flight.fingerprint is not None:
+            self._row("fingerprint", f"{flight.fingerprint}, to compare with other nodes: --expect-fingerprint")
         self._row("command", shlex.join(plan.argv))
         for finding in flight.findings:
             self.finding(finding)
 
     def _row(self, label: str, text: str) -> None:
-        self._console.print(Text(f"{label:<11}", style="bold").append(visible(text), style="not bold"))
+        self._console.print(
+            Text(f"{label:<11} " if len(label) > 10 else f"{label:<11}", style="bold").append(visible(text), style="not bold")
+        )
 
     def finding(self, finding: Finding) -> None:
         """Show one finding: code, what, cause and hint."""
@@ -106,15 +112,18 @@ class Narrator:
     def died(self, obituary: Obituary) -> None:
         """Say why the engine died: what, which process, its last error, what that means."""
         self.say(f"the engine ended with {obituary.ended}", "bold red")
-        facts = (("process", obituary.process), ("error", obituary.error), ("meaning", obituary.meaning), ("hint", obituary.hint))
-        for label, text in facts:
-            if text:
+        for label in ("process", "error", "raised", "meaning", "hint"):
+            if text := getattr(obituary, label):
                 self.say(f"  {label}: {text}")
 
 
 def _plugins(flight: Preflight) -> Iterator[str]:
-    if not flight.choices:
+    installed = flight.survey.facts["entry_points"] if flight.survey is not None else ()
+    found = [row for row in installed if row["group"] == PLUGINS[flight.plan.runtime]]
+    if not flight.choices and not found:
         yield "none installed"
+    for row in () if flight.choices else found:
+        yield f"open     {row['name']} ({row['dist']} {row['version'] or ''}): not decided, for no platform is"
     for choice in flight.choices:
         candidate = choice.candidate
         verdict = "load" if choice.verdict == "load" else choice.verdict

@@ -239,6 +239,12 @@ def test_print_command_starts_nothing(site: Site):
     facts = json.loads(done.stdout)
     assert facts["argv"][-4:] == ["--port", port, "--tp-size", "2"]
     assert facts["env"]["SGLANG_PLATFORM"] == "pa"
+    written = refuse(site, "--print-command", "--format", "systemd")
+    assert written.returncode == 0
+    assert "this starts the stand-in engine of this machine" in written.stderr
+    other = refuse(site, "--print-command", "--expect-fingerprint", "0000")
+    assert (other.returncode, other.stdout) == (1, "")
+    assert "error SP059" in other.stderr
 
 
 DRAWN = """

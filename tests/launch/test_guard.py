@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from sglang_plug.checks.model import Finding, Level
 from sglang_plug.core.entrypoints import Candidate
 from sglang_plug.core.resolution import Resolution
 from sglang_plug.core.selection import Choice
@@ -119,6 +121,41 @@ def test_a_plugin_that_failed(tmp_path, name, fatal, phase, code):
     write(tmp_path, failed=[{"plugin": name, "phase": phase, "error": "E", "cause": "E"}])
     assert (watch.look() is not None) is fatal
     assert told.codes + [finding.code for finding in watch.fatal] == [code]
+
+
+def test_what_the_stand_in_leaves_out_is_no_fault(tmp_path):
+    plan = Plan("standin", None, "srt", Environment("p", {}, "/"), (), {}, EngineArguments())
+    told: list = []
+    audience = Told()
+    audience.finding = told.append  # type: ignore[method-assign]
+    watch = Guard(tmp_path, Preflight(plan, PLUGIN, CHOICES), set(), audience)
+    here, nowhere = "sglang.srt.managers.data_parallel_controller.DataParallelController:event_loop", "sglang.srt.gone"
+    write(tmp_path, hooks=[hook(here), hook(nowhere, "other-dist")])
+    assert watch.look() is None
+    assert [finding.code for finding in told] == ["SP529", "SP529"]
+    assert "the stand-in has not" in told[0].message
+    assert "cannot be applied" in told[1].message
+
+
+def test_what_the_preflight_told_is_not_told_again(tmp_path):
+    watch, told = guard(tmp_path)
+    target = "sglang.srt.managers.scheduler.Scheduler.get_next_batch_to_run"
+    before = Finding("SP062", Level.WARNING, {"kind": "hook", "name": target}, "it fires often")
+    again = Guard(tmp_path, replace(watch.flight, findings=[before]), set(), told)
+    write(tmp_path, hooks=[hook(target, applied=True)])
+    again.look()
+    assert told.codes == []
+    watch.look()
+    assert told.codes == ["SP062"]
+
+
+def test_without_a_record_the_guard_is_blind(tmp_path):
+    watch, _ = guard(tmp_path)
+    watch.look()
+    assert watch.blind
+    write(tmp_path)
+    watch.look()
+    assert not watch.blind
 
 
 def test_traps_are_told_once(tmp_path):

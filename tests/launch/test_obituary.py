@@ -71,6 +71,53 @@ def test_the_stand_ins_own_word():
     assert (found.process, found.error) == ("scheduler TP0", "TypeError: zeros(): argument 'dtype' must be torch.dtype, not str")
 
 
+TOLERATED = """\
+Failed to apply hooks to sglang.srt.managers.scheduler.Scheduler.gone
+Traceback (most recent call last):
+  File "/e/sglang/srt/plugins/hook_registry.py", line 10, in resolve
+AttributeError: type object 'Scheduler' has no attribute 'gone'
+Failed to load plugin other from group sglang.srt.plugins
+Traceback (most recent call last):
+  File "/p/other.py", line 1, in <module>
+ModuleNotFoundError: No module named 'vendor'
+Failed to apply hooks to sglang.x
+sglang_plug.errors.TargetError: SGLang 0.5.23 has this target, the stand-in has not
+"""
+RAISED = """\
+[2026-01-01 10:00:00 TP0] Scheduler hit an exception: Traceback (most recent call last):
+  File "/e/sglang/srt/managers/scheduler.py", line 10, in run_scheduler_process
+    scheduler.event_loop()
+  File "/p/acme_hooks/inner.py", line 7, in boom
+    return helper()
+  File "/e/json/decoder.py", line 3, in decode
+    raise ValueError
+ValueError: no JSON
+"""
+
+
+def test_what_the_engine_survived_is_not_its_end():
+    assert obituary(TOLERATED).error is None
+    assert obituary(TOLERATED + RAISED).error == "ValueError: no JSON"
+    assert obituary(TOLERATED + "KeyError: 'x'").error == "KeyError: 'x'"
+
+
+def test_a_plugin_whose_code_raised_is_named():
+    listener = Listener({"acme_hooks": "acme"})
+    for line in (TOLERATED + RAISED).splitlines():
+        listener.hear(line)
+    found = listener.write(1, "serving")
+    assert (found.process, found.raised) == ("scheduler TP0", "plugin acme, /p/acme_hooks/inner.py:7, in boom")
+    assert obituary(RAISED).raised is None
+
+
+def test_what_was_said_before_it_served_is_not_its_end():
+    listener = Listener()
+    listener.hear("RuntimeError: early")
+    listener.begin_anew()
+    listener.hear("late")
+    assert listener.write(1, "serving").error is None
+
+
 def test_a_silent_death():
     found = obituary("Loading", 3)
     assert (found.error, found.process, found.meaning) == (None, None, None)

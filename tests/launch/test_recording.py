@@ -20,6 +20,7 @@ from sglang_plug.launch.plan import Plan
 from sglang_plug.launch.recorder import counters
 from sglang_plug.launch.recorder.failures import describe
 from sglang_plug.probe.environment import Environment
+from sglang_plug.report import hooks as report
 from tests.plugins.install import SRT_PLUGINS, Site
 
 if TYPE_CHECKING:
@@ -136,6 +137,24 @@ def test_a_failed_hook_has_its_root_cause(site, tmp_path):
     causes = {hook.target: hook.cause for _, hook in recording.failed(found)}
     assert causes["broken.inner.name"] == "ModuleNotFoundError: No module named 'vendor_runtime'"
     assert "gone" in causes["target.gone"]
+
+
+def test_a_failure_is_logged_once_and_what_only_the_stand_in_lacks_without_a_traceback(site, tmp_path):
+    lacking = "sglang.srt.managers.data_parallel_controller.DataParallelController.event_loop"
+    body = "from sglang.srt.plugins.hook_registry import HookRegistry\ndef f(*a): pass\ndef register(): HookRegistry.register(TARGET, f)\n"
+    site.add("lacking-dist", {SRT_PLUGINS: {"lacking": "lacking:register"}}, {"lacking.py": f"TARGET = {lacking!r}\n{body}"})
+    found, done = record(site, tmp_path / "records", "")
+    causes = {hook.target: hook.cause for _, hook in recording.failed(found)}
+    assert causes[lacking] == "TargetError: SGLang 0.5.23 has this target, the stand-in has not"
+    assert done.stderr.count("Failed to apply hooks to target.gone\n") == 1
+    _, _, after = done.stderr.partition(f"Failed to apply hooks to {lacking}\n")
+    assert after.splitlines()[0] == f"sglang_plug.errors.{causes[lacking]}"
+
+
+def test_a_hook_that_raises_is_named(site, tmp_path):
+    found, _ = record(site, tmp_path / "records", "import target\ntry: target.checked('x')\nexcept TypeError: pass")
+    said = [text for text, _ in report.remarks(found)]
+    assert any("target.checked of my_hooks, in 1 of 1 calls" in text for text in said), said
 
 
 def test_sglangs_masked_import_is_unmasked(site, monkeypatch):

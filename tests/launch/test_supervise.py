@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from sglang_plug.errors import LaunchError
-from sglang_plug.launch import readiness, supervise, tree
+from sglang_plug.launch import readiness, session, supervise, tree
+from sglang_plug.launch.preflight import Preflight
+from sglang_plug.launch.session import Options
 from sglang_plug.launch.terms import Wishes
 
 
@@ -39,6 +41,15 @@ def test_a_start_is_followed_to_the_first_answer(small, ledger, streams, port):
     assert outcome.obituary is None
     assert streams[0].getvalue() == b"on stdout\n"
     assert b"fired up" in streams[1].getvalue()
+
+
+def test_an_engine_that_nobody_could_look_into_is_told(small, ledger, streams):
+    """Its processes write no record: no recorder was loaded, or the disk is full."""
+    ledger.when["ready"] = interrupt()
+    ledger.say = lambda text, style="": ledger.events.append(("say", text))
+    session.run(Preflight(small()), ledger, Options(), out=streams[0], err=streams[1])
+    (said,) = ledger.said("say")
+    assert said.startswith("not seen from inside: no process wrote to ")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import stat
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -49,8 +52,23 @@ def test_a_socket_can_be_bound_in_it_however_long_the_temporary_folder_is(place,
             door.bind(str(folder / "detokenizer"))
         assert list(temporary.iterdir()) == ([folder] if stays else [])  # nothing else is left there
     finally:
-        (folder / "detokenizer").unlink(missing_ok=True)
-        folder.rmdir()
+        shutil.rmtree(folder)
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next(place) -> None:
+    temporary = place(40)
+    code = "from sglang_plug.standin.meeting import make_folder; print(make_folder('pre-', 'x'), flush=True); input()"
+    kept = Path(meeting.make_folder("pre-", "x"))
+    (temporary / "pre-of-somebody-else").mkdir()
+    env = {**os.environ, "TMPDIR": str(temporary)}
+    with subprocess.Popen([sys.executable, "-c", code], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        theirs = Path(other.stdout.readline().strip())
+        second = Path(meeting.make_folder("pre-", "x"))
+        assert {kept, theirs, second} < set(temporary.iterdir())
+        other.kill()
+    third = Path(meeting.make_folder("pre-", "x"))
+    assert set(temporary.iterdir()) == {kept, second, third, temporary / "pre-of-somebody-else"}
 
 
 def test_the_server_answers_under_a_long_temporary_folder(tmp_path: Path) -> None:

@@ -251,3 +251,8 @@ def test_the_command_line_has_every_field_and_tells_what_it_ignores(caplog: pyte
     assert (arguments.tp_size, arguments.page_size, arguments.disable_cuda_graph) == (2, 4, True)
     assert (arguments.attention_backend, arguments.device, arguments.random_seed) == ("torch_native", "cpu", 42)
     assert "--sleep-on-idle" in caplog.text
+    for near, meant in (("--prot", "--port"), ("--page-szie=4", "--page-size")):
+        with pytest.raises(ValueError, match=f"no such option: {near.partition('=')[0]}; did you mean {meant}"):
+            prepare_server_args([near, "1"])
+    others = ["--dp-size", "2", "--dp", "2", "--data-parallel-size", "2", "--expert-parallel-size=2", "--no-such-thing-here", "x"]
+    assert prepare_server_args(["--model", str(tiny_llama()), *others]).model_path == str(tiny_llama())

@@ -6,7 +6,7 @@ import importlib
 import logging
 from typing import Any
 
-LOGGERS = ("sglang.srt.plugins", "sglang.srt.plugins.hook_registry", "sglang.multimodal_gen.runtime.platforms.plugins")
+LOGGERS = ("sglang.srt.plugins", "sglang.multimodal_gen.runtime.platforms.plugins")
 
 
 class Ear(logging.Handler):

@@ -27,6 +27,8 @@ def serve(argv: list[str]) -> int:
     from ..srt.entrypoints.http_server import launch_server
     from ..srt.server_args import prepare_server_args
 
+    if argv and not argv[0].startswith("-"):  # SGLang takes the model without its option, too
+        argv = ["--model-path", *argv]
     try:
         return launch_server(prepare_server_args(argv))
     except (ValueError, StartFailed) as error:

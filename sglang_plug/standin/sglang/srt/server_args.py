@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import difflib
 import logging
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,7 +31,7 @@ def _option(default: Any, text: str, **extra: Any) -> Any:
 class ServerArgs:
     """The engine's arguments. None in a field means that platform and model decide."""
 
-    model_path: str = _option("tiny", 'folder in Hugging Face layout, or "tiny" for the built-in Llama')
+    model_path: str = _option("tiny", 'folder in Hugging Face layout, or "tiny" for the built-in Llama', flags=("--model",))
     tokenizer_path: str | None = _option(None, "folder of the tokenizer; the model's by default")
     served_model_name: str | None = _option(None, "name under which the API offers the model")
     chat_template: str | None = _option(None, "file with a chat template; the tokenizer's by default")
@@ -164,14 +166,29 @@ def prepare_server_args(argv: list[str]) -> ServerArgs:
 
     Raises:
         SystemExit: it cannot be read (status 2).
+        ValueError: an option that nobody has is near to one that the stand-in has.
     """
     parser = argparse.ArgumentParser(prog="sglang serve", description="Serve a model on the stand-in engine.", allow_abbrev=False)
     ServerArgs.add_cli_args(parser)
     known, unknown = parser.parse_known_args(argv)
-    ignore_unknown(set(unknown))
+    for name in (word.partition("=")[0] for word in unknown if word.startswith("--")):
+        near = difflib.get_close_matches(name, parser._option_string_actions, n=1, cutoff=0.75)
+        if near and not _is_sglangs(name):
+            raise ValueError(f"no such option: {name}; did you mean {near[0]}?")
+    ignore_unknown({word for word in unknown if word.startswith("-")} or set(unknown))
     server_args = ServerArgs.from_cli_args(known)
     server_args.resolve_once()
     return server_args
+
+
+def _is_sglangs(flag: str) -> bool:
+    """Tell whether the newest release that is known has this option, or another spelling of it."""
+    if re.fullmatch(r"--(?:[dep]p|.+-parallel-size)", flag):
+        return True
+    from sglang_plug.contract import catalogue
+
+    field = flag.removeprefix("--").replace("-", "_")
+    return catalogue.load(catalogue.newest()).find(f"sglang.srt.server_args.ServerArgs.{field}") is not None
 
 
 @dataclass

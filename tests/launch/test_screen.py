@@ -1,0 +1,81 @@
+"""What a user reads before a launch: the screen, the findings, and how they are set. The narrator writes to a real stream."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from sglang_plug.checks.model import Finding, Level
+from sglang_plug.core.entrypoints import SRT_PLUGINS
+from sglang_plug.core.resolution import Failure, Resolution
+from sglang_plug.launch.arguments import EngineArguments
+from sglang_plug.launch.plan import Plan
+from sglang_plug.launch.preflight import Preflight, Request, examine
+from sglang_plug.probe.environment import Environment
+from sglang_plug.report.launch import Narrator
+from tests.plugins.install import Site, hook, platform
+
+PLAN = Plan("sglang", "0.5.23", "srt", Environment("p", {}, "/"), ("sglang", "serve"), {}, EngineArguments())
+
+
+def shown(capsys: pytest.CaptureFixture[str], flight: Preflight) -> list[str]:
+    Narrator().screen(flight, (), None)
+    return capsys.readouterr().err.splitlines()
+
+
+def test_plugins_that_are_installed_are_shown_where_no_platform_is_decided(capsys):
+    row = {"group": SRT_PLUGINS, "name": "hk", "value": "hk:r", "dist": "hk-dist", "version": "1.0"}
+    survey = SimpleNamespace(facts={"entry_points": [row, {**row, "group": "another", "name": "no"}]})
+    broken = Resolution("srt", "error", error=Failure("RuntimeError", "not found"))
+    lines = shown(capsys, Preflight(PLAN, broken, survey=survey))  # type: ignore[arg-type]
+    assert "plugins    open     hk (hk-dist 1.0): not decided, for no platform is" in lines
+    survey.facts["entry_points"] = []
+    assert "plugins    none installed" in shown(capsys, Preflight(PLAN, broken, survey=survey))  # type: ignore[arg-type]
+
+
+def test_the_fingerprint_is_shown_where_it_is_known(capsys):
+    assert any("abc123" in line and "--expect-fingerprint" in line for line in shown(capsys, Preflight(PLAN, fingerprint="abc123")))
+    assert not any("fingerprint" in line for line in shown(capsys, Preflight(PLAN)))
+
+
+def test_every_line_of_a_cause_stands_under_the_first(capsys):
+    Narrator().finding(Finding("SP050", Level.ERROR, {}, "it failed", "outer\ninner \x1b[31m", "do it"))
+    assert capsys.readouterr().err.splitlines() == ["error SP050: it failed", "  cause: outer", "         inner \\x1b[31m", "  hint: do it"]
+
+
+def findings(site: Site, **env: str) -> dict[str, list[Finding]]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("SGLANG_", "SGL_"))}
+    environment = Environment(sys.executable, {**clean, "PYTHONPATH": str(site.root), **env}, str(site.root))
+    found: dict[str, list[Finding]] = {}
+    for finding in examine(Request(environment, ("--port", "0"), "standin")).findings:
+        found.setdefault(finding.code, []).append(finding)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("variable", "env", "level"),
+    [
+        ("SGLANG_PLATFROM", {}, Level.ERROR),  # the platform was to be selected by it
+        ("SGLANG_PLATFROM", {"SGLANG_PLATFORM": "pa"}, Level.WARNING),  # another variable selects one
+        ("SGLANG_PLUGIN", {}, Level.WARNING),
+    ],
+)
+def test_a_misspelt_selector_forbids_the_start(tmp_path, variable, env, level):
+    site = Site(tmp_path / "site")
+    platform(site)
+    (told,) = findings(site, **{variable: "p$a"}, **env)["SP108"]
+    assert told.level is level
+    assert told.subject["name"] == variable
+    assert "unset " + variable in (told.hint or "")
+    assert "'p$a'" in (told.hint or "")  # quoted for a shell
+    assert ("--allow SP108" in (told.hint or "")) is (level is Level.ERROR)
+
+
+def test_a_trap_that_the_source_tells_is_a_finding(tmp_path):
+    site = Site(tmp_path / "site")
+    body = "from sglang.srt.plugins.hook_registry import HookRegistry, HookType\ndef before(*args): return None\ndef register():\n"
+    hook(site, body + "    HookRegistry.register('sglang.srt.managers.scheduler.run_scheduler_process', before, HookType.BEFORE)\n")
+    assert [told.level for told in findings(site)["SP060"]] == [Level.WARNING]
