@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 NAME = "tiny-dit"
+PIPELINE = "TinyDiTPipeline"
 SEED = 20260101
 TEXT = {"vocab_size": 258, "hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 2, "max_length": 64}
 DIT = {
@@ -89,7 +90,7 @@ def write(folder: Path) -> None:
         "vae": "TinyDecoder",
     }
     index = {
-        "_class_name": "TinyDiTPipeline",
+        "_class_name": PIPELINE,
         "_diffusers_version": "0.37.0",
         **{part: ["sglang_plug", name] for part, name in parts.items()},
     }

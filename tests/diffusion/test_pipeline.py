@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import multiprocessing
+import shutil
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -15,12 +17,14 @@ from sglang.multimodal_gen.configs.pipeline_configs import PipelineConfig
 from sglang.multimodal_gen.configs.sample import SamplingParams
 from sglang.multimodal_gen.runtime.distributed import parallel_state
 from sglang.multimodal_gen.runtime.entrypoints.diffusion_generator import DiffGenerator
+from sglang.multimodal_gen.runtime.launch_server import WorkerFailed, _await_ready
 from sglang.multimodal_gen.runtime.layers.attention.backends.sdpa import SDPABackend, SDPAImpl
 from sglang.multimodal_gen.runtime.layers.custom_op import CustomOp
 from sglang.multimodal_gen.runtime.layers.layernorm import RMSNorm
 from sglang.multimodal_gen.runtime.managers.gpu_worker import GPUWorker
 from sglang.multimodal_gen.runtime.models.dits import tiny_dit
 from sglang.multimodal_gen.runtime.models.encoders.tiny_text import ByteTokenizer
+from sglang.multimodal_gen.runtime.models.registry import BadModel
 from sglang.multimodal_gen.runtime.models.schedulers.flow_match import FlowMatchEulerDiscreteScheduler
 from sglang.multimodal_gen.runtime.pipelines_core.pipeline import DiffusionPipeline
 from sglang.multimodal_gen.runtime.pipelines_core.schedule_batch import ControlReq, Req
@@ -74,7 +78,7 @@ def draw(_alone: None, model: Path, current: Callable[[Any], Any]) -> Callable[.
 
     def run(platform: Any = None, *, config: PipelineConfig | None = None, params: dict[str, Any] | None = None, **args: Any) -> Any:
         current(platform or Acme())
-        server_args = ServerArgs(model_path=str(model), pipeline_config=config or PipelineConfig(), **args)
+        server_args = ServerArgs(**{"model_path": str(model), "pipeline_config": config or PipelineConfig(), **args})
         run.pipeline = DiffusionPipeline(server_args)  # type: ignore[attr-defined]
         asked = {"prompt": "a red cube", "num_inference_steps": 2, "seed": 5, "height": 32, "width": 32, **(params or {})}
         return run.pipeline.forward(Req(SamplingParams(**asked))).output[0]  # type: ignore[attr-defined]
@@ -290,6 +294,72 @@ def test_what_does_not_fit_is_refused(draw: Callable[..., Any]):
     full = type("Full", (Acme,), {"get_available_gpu_memory": classmethod(lambda cls, *args, **kwargs: 0.0)})
     with pytest.raises(ValueError, match=r"'text_encoder' needs .* acme has 0.00 GiB free"):
         draw(full())
+
+
+def drop_class(folder: Path) -> None:
+    (folder / "vae" / "config.json").write_text("{}")
+
+
+def break_json(folder: Path) -> None:
+    (folder / "vae" / "config.json").write_text("{")
+
+
+def add_argument(folder: Path) -> None:
+    (folder / "vae" / "config.json").write_text('{"_class_name": "TinyDecoder", "depth": 1}')
+
+
+def swap_weights(folder: Path) -> None:
+    shutil.copy(folder / "text_encoder" / "model.safetensors", folder / "vae" / "diffusion_pytorch_model.safetensors")
+
+
+def spoil_weights(folder: Path) -> None:
+    (folder / "vae" / "diffusion_pytorch_model.safetensors").write_bytes(b"garbage")
+
+
+def lose_component(folder: Path) -> None:
+    shutil.rmtree(folder / "vae")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (drop_class, "vae/config.json: there is no _class_name"),
+        (break_json, "vae/config.json: Expecting property name"),
+        (add_argument, "vae: TinyDecoder cannot be made from its configuration: missing a required argument"),
+        (swap_weights, "vae: Error.* in loading state_dict for TinyDecoder"),
+        (spoil_weights, "vae/diffusion_pytorch_model.safetensors: Error while deserializing header"),
+        (lose_component, "component 'vae' has no configuration file"),
+    ],
+)
+def test_a_broken_model_folder_is_told_file_by_file(
+    draw: Callable[..., Any], model: Path, tmp_path: Path, spoil: Callable[[Path], None], words: str
+):
+    shutil.copytree(model, tmp_path / "model")
+    spoil(tmp_path / "model")
+    with pytest.raises(BadModel, match=words):
+        draw(model_path=str(tmp_path / "model"))
+
+
+@pytest.mark.parametrize(
+    ("index", "words"),
+    [('{"_class_name": "StableDiffusion3Pipeline"}', "not StableDiffusion3Pipeline"), ("[]", "does not name"), ("{", "does not name")],
+)
+def test_other_pipelines_are_refused_before_a_worker_starts(tmp_path: Path, index: str, words: str, current: Callable[[Any], Any]):
+    current(Acme())
+    (tmp_path / "model_index.json").write_text(index)
+    with pytest.raises(ValueError, match=words):
+        ServerArgs(model_path=str(tmp_path))
+
+
+def test_a_worker_says_what_is_wrong_with_its_model():
+    reader, writer = multiprocessing.Pipe(duplex=False)
+    gone, end = multiprocessing.Pipe(duplex=False)
+    process = mock.Mock(sentinel=gone.fileno())
+    process.name = "worker-0"
+    writer.send({"status": "failed", "error": "vae: no weights"})
+    end.close()  # it has ended, too
+    with reader, writer, gone, pytest.raises(WorkerFailed, match=r"^worker-0: vae: no weights$"):
+        _await_ready({reader: process}, [process])
 
 
 def test_platform_defaults_yield_to_the_user(model: Path, current: Callable[[Any], Any]):

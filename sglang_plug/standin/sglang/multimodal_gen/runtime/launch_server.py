@@ -106,7 +106,7 @@ def start_scheduler_processes(payload: ServerArgsPayload, ranks: list[tuple[int,
 def _await_ready(waiting: dict[Connection, BaseProcess], processes: list[BaseProcess]) -> None:
     sentinels = {p.sentinel: p for p in processes}  # also of those that are ready, while others are not
     while waiting:
-        for handle in wait([*waiting, *sentinels]):
+        for handle in sorted(wait([*waiting, *sentinels]), key=lambda handle: not isinstance(handle, Connection)):  # last words first
             if not isinstance(handle, Connection):
                 raise WorkerFailed(describe_end(sentinels[cast("int", handle)], "before all were ready"))
             try:
@@ -114,7 +114,7 @@ def _await_ready(waiting: dict[Connection, BaseProcess], processes: list[BasePro
             except EOFError:
                 raise WorkerFailed(describe_end(waiting[handle], "before it was ready")) from None
             if answer.get("status") != "ready":
-                raise WorkerFailed(f"{waiting[handle].name} failed to initialize: {answer}")
+                raise WorkerFailed(f"{waiting[handle].name}: {answer.get('error', answer)}")
             del waiting[handle]
 
 

@@ -15,6 +15,7 @@ from ..distributed.parallel_state import (
     get_sp_group,
     maybe_init_distributed_environment_and_model_parallel,
 )
+from ..models.registry import BadModel
 from ..pipelines_core.pipeline import DiffusionPipeline
 from ..pipelines_core.schedule_batch import InvalidRequest, OutputBatch, Req
 from ..platforms import current_platform, initialize_current_platform
@@ -90,7 +91,7 @@ class GPUWorker:
 
 
 def run_scheduler_process(local_rank: int, rank: int, server_args: ServerArgs, pipe_writer: Connection) -> None:
-    """Be one rank until told to stop; say `ready` through the pipe once requests can come."""
+    """Be one rank until told to stop; say `ready` through the pipe once requests can come, or what is wrong with the model."""
     initialize_current_platform()  # did run in the bootstrap; a direct caller has it here
     kill_itself_when_parent_died()
     configure_logger(server_args.log_level, f" worker {rank}")
@@ -103,6 +104,8 @@ def run_scheduler_process(local_rank: int, rank: int, server_args: ServerArgs, p
         )
         pipe_writer.send({"status": "ready"})
         scheduler.event_loop()
+    except BadModel as error:
+        pipe_writer.send({"status": "failed", "error": str(error)})
     finally:
         if torch.distributed.is_initialized():
             destroy_model_parallel()

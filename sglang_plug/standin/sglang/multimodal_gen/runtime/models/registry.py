@@ -17,7 +17,11 @@ _CLASSES = {
 }
 
 
-class UnknownArchitecture(ValueError):
+class BadModel(ValueError):
+    """A model folder that cannot be used; the message says which file is at fault."""
+
+
+class UnknownArchitecture(BadModel):
     """A model folder names a class that the stand-in does not have."""
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import shutil
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sglang_plug.standin.diffusion_models import NAME, tiny_dit
+from sglang_plug.standin.diffusion_models import NAME, PIPELINE, tiny_dit
 from sglang_plug.standin.meeting import make_folder
 
 from ...configs.pipeline_configs import PipelineConfig
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 #: What asks for the stand-in's own model.
 BUILTIN_MODEL = NAME
 _WEIGHTS = "*.safetensors"
+_INDEX = "model_index.json"
 _MEETING = "sgl-diffusion-"  # what the name of a socket's folder begins with
 
 
@@ -101,8 +103,14 @@ class ServerArgs:
         if self.model_path == BUILTIN_MODEL and not Path(self.model_path).is_dir():
             self.model_path = str(tiny_dit())
         folder = Path(self.model_path)
-        if not (folder / "model_index.json").is_file():
-            raise ValueError(f"--model-path {self.model_path}: no model_index.json there, so it is no diffusers folder")
+        if not (folder / _INDEX).is_file():
+            raise ValueError(f"--model-path {self.model_path}: no {_INDEX} there, so it is no diffusers folder")
+        try:
+            pipeline = json.loads((folder / _INDEX).read_text(encoding="utf-8"))["_class_name"]
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise ValueError(f"--model-path {self.model_path}: {_INDEX} does not name a pipeline: {error!r}") from error
+        if pipeline != PIPELINE:
+            raise ValueError(f"--model-path {self.model_path}: the stand-in runs {PIPELINE}, not {pipeline}; run that with SGLang itself")
         platform = platforms.current_platform
         size, room = sum(f.stat().st_size for f in folder.rglob(_WEIGHTS)), platform.get_device_total_memory()
         if size > room * self.num_gpus:
