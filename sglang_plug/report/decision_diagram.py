@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 from xml.sax.saxutils import escape
 
@@ -15,8 +16,10 @@ if TYPE_CHECKING:
 
 FILL = {"good": "#d9f2e0", "bad": "#fbdcdc", "warn": "#fdf0cd", "none": "#eef0f2"}
 EDGE = {"good": "#2f855a", "bad": "#c53030", "warn": "#b7791f", "none": "#8a94a0"}
-WIDTH, ROW, GAP, PAD, TITLE = 460, 46, 16, 20, 58
-LONG = 64  # characters of a line in the SVG, by the width of its box
+WIDTH, ROW, GAP, PAD, TITLE = 520, 46, 16, 20, 58
+INNER = WIDTH - 24  # what a line of text may take in its box
+NARROW, BROAD = set(" .,:;'|!ijlft()[]/\\\"`"), set("_@%mwMW+=<>~—…")
+LABEL = 240  # characters of a text in a Mermaid box: renderers refuse documents above 50,000
 
 
 class Box(NamedTuple):
@@ -39,7 +42,7 @@ def mermaid(survey: Survey) -> str:
             if index:
                 rows.append(f"    {runtime}{index - 1} --> {runtime}{index}")
         tone = {"good": "good", "warn": "warn", "bad": "bad"}[found.tone]
-        rows.append(f'    {runtime}end(["{_quoted(found.text)}"]):::{tone}')
+        rows.append(f'    {runtime}end(["{_quoted(found.text, 4 * LABEL)}"]):::{tone}')
         if boxes:
             rows.append(f"    {runtime}{len(boxes) - 1} ==> {runtime}end")
         rows.append("  end")
@@ -47,13 +50,13 @@ def mermaid(survey: Survey) -> str:
     return "\n".join(rows)
 
 
-def _quoted(text: str) -> str:
-    return "".join(char if char.isalnum() or char in " .,:;/+-_=()" else f"#{ord(char)};" for char in brief(text))
+def _quoted(text: str, limit: int = LABEL) -> str:
+    return "".join(char if char.isalnum() or char in " .,:;/+-_=()" else f"#{ord(char)};" for char in brief(text, limit))
 
 
 def _boxes(survey: Survey, runtime: str) -> list[Box]:
     return [
-        Box(f"{step.rule}: {step.subject} — {step.verdict}", step.why, _tone(step)) for step in survey.decisions[runtime].resolution.steps
+        Box(f"{step.rule} {step.verdict}: {step.subject}", step.why, _tone(step)) for step in survey.decisions[runtime].resolution.steps
     ]
 
 
@@ -70,7 +73,7 @@ def svg(survey: Survey) -> str:
     columns = {runtime: _boxes(survey, runtime) for runtime in survey.decisions}
     tallest = max((len(boxes) for boxes in columns.values()), default=0)
     wide = len(columns) * (WIDTH + PAD) + PAD
-    tall = TITLE + (tallest + 1) * (ROW + GAP) + 2 * PAD + 30
+    tall = TITLE + (tallest + 1) * (ROW + GAP) + 2 * PAD + 18 * 6
     size = f'viewBox="0 0 {wide} {tall}" width="{wide}" height="{tall}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-family="system-ui, sans-serif" font-size="13">',
@@ -91,7 +94,7 @@ def _column(survey: Survey, runtime: str, boxes: list[Box], left: int) -> list[s
         parts += _box(box, left, top, ROW)
         parts.append(_arrow(left + WIDTH // 2, top + ROW))
         top += ROW + GAP
-    lines = _wrapped(found.text)
+    lines = _fitted(found.text, 14.5, 6)  # bold letters are broader
     box_height = 18 * len(lines) + 20
     look = f'fill="{FILL[found.tone]}" stroke="{EDGE[found.tone]}" stroke-width="2"'
     parts.append(f'<rect x="{left}" y="{top}" width="{WIDTH}" height="{box_height}" rx="14" {look}/>')
@@ -105,8 +108,8 @@ def _column(survey: Survey, runtime: str, boxes: list[Box], left: int) -> list[s
 def _box(box: Box, left: int, top: int, tall: int) -> list[str]:
     return [
         f'<rect x="{left}" y="{top}" width="{WIDTH}" height="{tall}" rx="6" fill="{FILL[box.tone]}" stroke="{EDGE[box.tone]}"/>',
-        f'<text x="{left + 12}" y="{top + 19}" fill="#1a202c">{escape(_cut(box.title))}</text>',
-        f'<text x="{left + 12}" y="{top + 36}" font-size="11" fill="#4a5568">{escape(_cut(box.detail, LONG + 12))}</text>',
+        f'<text x="{left + 12}" y="{top + 19}" fill="#1a202c">{escape(_fitted(box.title, 13)[0])}</text>',
+        f'<text x="{left + 12}" y="{top + 36}" font-size="11" fill="#4a5568">{escape(_fitted(box.detail, 11)[0])}</text>',
     ]
 
 
@@ -116,12 +119,31 @@ def _arrow(centre: int, top: int) -> str:
     return f'<path d="M{centre} {top}V{tip - 4}" stroke="#8a94a0"/><path d="{head}" fill="#8a94a0"/>'
 
 
-def _cut(text: str, limit: int = LONG) -> str:
-    shown = brief(text)
-    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+def _fitted(text: str, size: float, rows: int = 1) -> list[str]:
+    """Return `text` in at most so many lines that fit a box; an ellipsis ends what does not."""
+    words = [word for word in re.split(r"(?<=[ ./:,])", brief(text)) if word]
+    lines = [""]
+    while words and len(lines) <= rows:
+        word = words.pop(0)
+        if _pixels(lines[-1] + word, size) <= INNER:
+            lines[-1] += word
+        elif lines[-1] and _pixels(word, size) <= INNER and rows > 1:
+            lines.append(word)
+        else:  # a word longer than a line, or the only line: what fits of it
+            fits = next(count for count in range(len(word), -1, -1) if _pixels(lines[-1] + word[:count], size) <= INNER)
+            lines[-1] += word[:fits]
+            lines.append("")
+            words.insert(0, word[fits:])
+    if len(lines) > rows:
+        last = lines[rows - 1].rstrip()
+        while _pixels(last + "…", size) > INNER:
+            last = last[:-1]
+        lines = [*lines[: rows - 1], last + "…"]
+    return lines
 
 
-def _wrapped(text: str) -> list[str]:
-    import textwrap
-
-    return textwrap.wrap(brief(text), LONG - 6)[:4]
+def _pixels(text: str, size: float) -> float:
+    """Estimate how wide a text is drawn, by a broad sans-serif font."""
+    return size * sum(
+        0.4 if char in NARROW else 0.8 if char in BROAD or char.isupper() else 0.62 if char.isascii() else 1.0 for char in text
+    )

@@ -180,7 +180,7 @@ def test_the_pictures_are_well_formed(tool: Callable[..., Answer], site: Site) -
     install.platform(site, "pa", "def activate():\n    raise OSError('<b>&\"]')\n")
     picture = ET.fromstring(tool("resolve", "--format", "svg").out)
     words = [node.text or "" for node in picture.iter("{http://www.w3.org/2000/svg}text")]
-    assert any(word.startswith("activate: pa") for word in words)
+    assert any(word == "activate failed: pa" for word in words)
     chart = tool("resolve", "--format", "mermaid").out
     assert chart.startswith("flowchart TD")
     assert chart.count("subgraph ") == chart.count("\n  end") == 2
@@ -318,6 +318,20 @@ def test_list_warns_of_hidden_metadata_that_says_something_else(tool: Callable[.
     site.add("pa-dist", {SRT_PLATFORMS: {old: "pa:activate"}}, {}, version="1.0", kind="egg-info", path=behind)
     answer = tool("list", PYTHONPATH=f"{site.root}:{behind}")
     assert ("is hidden by" in answer.err) is warns
+
+
+def test_pictures_stay_within_their_boxes_and_what_renderers_take(tool: Callable[..., Answer], site: Site) -> None:
+    for index in range(30):
+        install.platform(site, f"p{index}", "def activate():\n    raise OSError('플랫폼' * 900)\n")
+    drawing = ET.fromstring(tool("resolve", "--runtime", "srt", "--format", "svg").out)
+    texts = [node.text or "" for node in drawing.iter("{http://www.w3.org/2000/svg}text")]
+    assert "activate failed: p0" in texts
+    wide = [text for text in texts if "플랫폼" * 5 in text]
+    assert len(wide) > 30
+    assert all(
+        text.count("플") + text.count("랫") + text.count("폼") <= 520 / 11 for text in wide
+    )  # a wide letter is as broad as it is high
+    assert len(tool("resolve", "--runtime", "srt", "--format", "mermaid").out) < 50_000
 
 
 def test_somebody_at_a_terminal_is_told_what_is_waited_for(site: Site) -> None:
