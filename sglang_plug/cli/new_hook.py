@@ -105,6 +105,8 @@ def new_hook(
         if not ask:
             raise UsageError("a name is missing", hint="`sglang-plug new-hook my-hook --target …`, or --into an existing project")
         name = typer.prompt("Name of the package", err=True)
+    if into is not None and output != Path():
+        raise UsageError("--into and --output exclude each other", hint="--into adds to a project where it is")
     judged = judge_name(name, command="new-hook") if into is None and name is not None else None
     release, note = releases.choose(sglang)
     if note:

@@ -88,7 +88,7 @@ def _read(kind: Any, value: Any, param: Any, ctx: Any) -> Any:
 
 def _choose(kind: type[Enum], value: Any, param: Any, ctx: Any) -> Enum:
     for member in kind:
-        if value == member.value:
+        if str(value).lower() == str(member.value).lower():
             return member
     import difflib
 

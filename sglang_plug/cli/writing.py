@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sglang_plug.report.escape import visible
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
@@ -59,7 +61,7 @@ def deliver(files: Mapping[str, str], target: Path, *, dry_run: bool, force: boo
         if differing and ask and not typer.confirm("Overwrite them?", default=False, err=True):
             raise typer.Abort
     done = tree.write(files, target, force=force, edits=edits)
-    typer.echo(target)
+    typer.echo(visible(str(target)))
     for name in files:
         mark = "=" if name in done.keep else "~" if name in done.change else "+"
         typer.echo(f"  {mark} {name}")
@@ -72,11 +74,11 @@ def _list(names: list[str], heading: str) -> None:
 
 
 def _show(files: Mapping[str, str], target: Path) -> None:
-    typer.echo(f"{target}/")
+    typer.echo(f"{visible(str(target))}/")
     for name in files:
         typer.echo(f"  {name}")
     for name, text in files.items():
-        typer.echo(f"\n--- {target / name}")
+        typer.echo(f"\n--- {visible(str(target / name))}")
         typer.echo(text, nl=not text.endswith("\n"))
 
 

@@ -17,12 +17,21 @@ SHADOWED: Final = {
     "SGLang": {"sglang", "sglang_plug", "sgl_kernel", "sglang_router", "sgl_diffusion"},
     "PyTorch": {"torch", "torchvision", "torchaudio", "torchao", "triton", "functorch", "torchgen"},
     "a library that SGLang imports": {
-        "numpy", "transformers", "tokenizers", "huggingface_hub", "diffusers", "fastapi", "pydantic", "uvicorn", "zmq", "requests",
-        "psutil", "msgspec", "orjson", "openai", "flashinfer", "xgrammar", "ray", "vllm", "setuptools", "pip", "pytest", "packaging",
+        "aiohttp", "anthropic", "cloudpickle", "compressed_tensors", "cuda_tile", "cutlass", "diffusers", "dill", "einops", "fastapi",
+        "flash_attn", "flashinfer", "gguf", "google", "grpc", "httpx", "huggingface_hub", "imageio", "jinja2", "jsonschema", "llguidance",
+        "modelscope", "msgspec", "numpy", "openai", "orjson", "outlines", "packaging", "pil", "prometheus_client", "psutil", "pydantic",
+        "ray", "requests", "safetensors", "scipy", "sentencepiece", "setproctitle", "starlette", "tiktoken", "timm", "tokenizers", "tqdm",
+        "transformers", "uvicorn", "uvloop", "vllm", "xgrammar", "yaml", "zmq",
     },
-    "a folder of the project itself": {"tests", "build", "dist", "docs"},
+    "a tool that builds or tests the project": {"build", "mypy", "pip", "pkg_resources", "pytest", "ruff", "setuptools", "wheel"},
+    "a folder of the project itself": {"tests", "dist", "docs", "src"},
     "a plugin name that SGLang keeps for itself": {"nvidia_megakernel"},
 }  # fmt: skip
+NO_DEVICE: Final = {
+    "meta": ("cpu", "tensors on meta hold no data"),
+    "hip": ("cuda", "torch calls ROCm's devices cuda"),
+    "privateuse1": ("privateuseone", "torch calls the key PrivateUse1 privateuseone, until an extension renames it"),
+}
 _SEPARATORS = re.compile(r"[-_.]+")
 
 
@@ -82,6 +91,10 @@ def judge_device_type(text: str) -> str:
     Raises:
         ScaffoldError: torch could not take it.
     """
+    if text in NO_DEVICE:
+        instead, cause = NO_DEVICE[text]
+        hint = f"`--device-type {instead}`, or the name that your torch extension gives the device"
+        raise ScaffoldError("no device has this torch device type", subject=text, cause=cause, hint=hint)
     if re.fullmatch(r"[a-z][a-z0-9_]{0,31}", text) and not keyword.iskeyword(text):
         return text
     plain = re.sub(r"[^a-z0-9_]", "", text.split(":", 1)[0].lower()).lstrip("0123456789_")[:32]
@@ -121,6 +134,8 @@ def _reason_against_module(package: str) -> str | None:
         return f"`{package}` names a built-in platform of SGLang Diffusion, which refuses to start when a plugin takes it"
     if package in sys.stdlib_module_names or package == "test":
         return f"`import {package}` means the standard library's module"
+    if re.fullmatch(r"torch_(?!device$)[a-z0-9]+", package):
+        return f"`{package}` is how torch's extensions are called, and the platform imports its device's"
     for owner, names in SHADOWED.items():
         if package in names:
             return f"`{package}` would shadow {owner}"

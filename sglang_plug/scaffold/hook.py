@@ -65,7 +65,7 @@ def judge_target(text: str, kind: HookType, runtime: str | None, release: str) -
         ScaffoldError: the release has no such name, or it cannot be hooked like that; the hint names what can.
     """
     page = catalogue.load(release)
-    target = text.strip().replace(":", ".", 1)
+    target = text.strip().replace(":", ".")
     symbol = page.find(target)
     if symbol is None:
         near = page.near(target, limit=4)
@@ -97,12 +97,18 @@ def _refuse_kind(symbol: Symbol, kind: HookType, text: str) -> None:
             cause="SGLang finds the bound method there, and calls the hook with one argument too many",
             hint=f"`--target {symbol.origin}`",
         )
+    if symbol.kind is Kind.MODULE:
+        raise ScaffoldError(
+            "a module cannot be hooked",
+            subject=text,
+            hint=f"name a function, a class or a method in it: `sglang-plug contract targets '{symbol.name}.*'` lists them",
+        )
     if symbol.kind not in CALLABLE | {Kind.UNKNOWN, Kind.EXTERNAL}:
         raise ScaffoldError(
             f"{a(symbol.label)} cannot be hooked",
             subject=text,
             cause="it is read, never called: the hook would put a function in its place",
-            hint=f"hook the code that reads it; `sglang-plug contract targets {symbol.name.rpartition('.')[0]}` lists its neighbours",
+            hint=f"hook the code that reads it; `sglang-plug contract targets '{symbol.name.rpartition('.')[0]}.*'` lists its neighbours",
         )
 
 

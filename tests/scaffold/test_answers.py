@@ -72,6 +72,9 @@ def test_judging_again_changes_nothing(text: str) -> None:
         ("platform", "standard library", "platform-device"),
         ("torch", "PyTorch", "torch-device"),
         ("sglang", "SGLang", "sglang-device"),
+        ("SGL__kernel", "SGLang", "sgl-kernel-device"),
+        ("torch.mlu", "torch's extensions", "torch-mlu-device"),
+        ("Flash-Attn", "library that SGLang imports", "flash-attn-device"),
         ("cuda", "built-in platform", "cuda-device"),
         ("CPU", "built-in platform", "cpu-device"),
         ("tests", "folder of the project", "tests-device"),
@@ -121,6 +124,13 @@ def test_a_bad_device_type_is_refused(text: str, proposal: str) -> None:
     with pytest.raises(ScaffoldError) as refusal:
         judge_device_type(text)
     assert refusal.value.hint == f"`--device-type {proposal}`"
+
+
+@pytest.mark.parametrize(("text", "hint"), [("privateuse1", "privateuseone"), ("hip", "cuda"), ("meta", "cpu")])
+def test_a_device_type_that_torch_knows_otherwise_is_refused(text: str, hint: str) -> None:
+    with pytest.raises(ScaffoldError) as refusal:
+        judge_device_type(text)
+    assert refusal.value.hint.startswith(f"`--device-type {hint}`")
 
 
 def test_modules_inside_a_package_may_bear_any_importable_name() -> None:

@@ -99,6 +99,12 @@ def test_an_existing_folder_is_refused_and_force_lists_first(capsys: pytest.Capt
         (["new-hook", "x1", "--target", RUN_BATCH + "s"], 1, f"`--target {RUN_BATCH}`"),
         (["new-hook", "x1", "--target", "sglang.srt.managers.scheduler.Scheduler"], 1, "Scheduler.__init__"),
         (["new-hook", "x1", "--target", RUN_BATCH, "--into", "nowhere"], 1, "no project to add to"),
+        (["new-hook", "x1", "--target", RUN_BATCH, "--into", "a", "--output", "b"], 2, "exclude each other"),
+        (["new-hook", "x1", "--target", "sglang.srt.managers.scheduler"], 1, "contract targets 'sglang.srt.managers.scheduler.*'"),
+        (["new-hook", "x1", "--target", "sglang.srt.server_args.ServerArgs.launch_command"], 1, "a property cannot be hooked"),
+        (["new-hook", "x1", "--target", '{{ 7*7 }}"); import os; ("'], 1, '{{ 7*7 }}"); import os; ("'),
+        (["new-platform", "x1", "--device-type", "privateuse1"], 1, "--device-type privateuseone"),
+        (["new-platform", "torch-mlu", "--device-type", "mlu"], 1, "torch-mlu-device"),
     ],
 )
 def test_refusals_write_nothing(arguments: list[str], status: int, words: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -168,6 +174,13 @@ def test_a_hook_package_is_made(capsys: pytest.CaptureFixture[str]) -> None:
     module = ast.parse(Path("my-metrics/my_metrics/hooks.py").read_text())
     function = next(node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == "around_run_batch")
     assert [argument.arg for argument in function.args.args] == ["original", "self", "batch"]
+
+
+@pytest.mark.parametrize("target", [RUN_BATCH.replace(".Scheduler", ":Scheduler"), RUN_BATCH.replace(".run_batch", ":run_batch")])
+def test_a_target_is_written_with_dots(target: str) -> None:
+    """Of colon forms, SGLang takes some only."""
+    assert run(["new-hook", "x1", "--target", target, "--type", "BEFORE"]) == 0
+    assert f'TARGET = "{RUN_BATCH}"' in Path("x1/x1/hooks.py").read_text()
 
 
 def test_diffusion_targets_take_diffusions_registry() -> None:
