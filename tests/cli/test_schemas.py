@@ -25,6 +25,9 @@ COMMANDS = {
     "list": ["list"],
     "check": ["check", "."],
     "contract-show": ["contract", "show"],
+    "contract-show-method": ["contract", "show", "--method", "get_device"],
+    "contract-releases": ["contract", "releases"],
+    "hooks": ["hooks", "recording"],
     "contract-diff": ["contract", "diff", "0.5.21", "0.5.22"],
     "contract-targets": ["contract", "targets", f"{SCHEDULER}.run_batch"],
     "serve-plan": ["serve", "--print-command", "--no-preflight"],
@@ -41,6 +44,26 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     )
     files = {"acme.py": "import libacme_runtime\n", "acme_hooks.py": hook}
     made.add("acme-dist", {SRT_PLATFORMS: {"acme": "acme:activate"}, SRT_PLUGINS: {"acme": "acme_hooks:register"}}, files)
+    recording = made.root / "recording"  # as `serve --record` leaves it, of a process whose one hook found no target, beside a torn file
+    recording.mkdir()
+    hook = {"target": f"{SCHEDULER}.schedule", "type": "around", "hook": "acme_hooks.timed", "plugin": "acme", "dist": "acme-dist"}
+    hook |= {"is_class": False, "counter": None, "applied": False, "failure": None}
+    process = {
+        "schema": 1,
+        "runtime": "srt",
+        "role": "scheduler",
+        "rank": {"tp_rank": 0},
+        "pid": 2,
+        "parent": 1,
+        "argv": [],
+        "hooks": [hook],
+    }
+    process |= {"sglang": "0.5.23", "platform": None, "clock": 1, "time": 1.0, "plugins_failed": []}
+    (recording / "launch.json").write_text(
+        json.dumps({"schema": 1, "engine": "sglang", "processes": [{"pid": 3, "parent": 1, "title": "x"}]})
+    )
+    (recording / "scheduler-2-srt.json").write_text(json.dumps(process))
+    (recording / "main-1-srt.json").write_text("{")
     return made
 
 
