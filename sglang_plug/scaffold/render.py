@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sglang_plug.data import data_dir
+from sglang_plug.errors import ScaffoldError
 
 KEPT_EMPTY = frozenset({"py.typed", "__init__.py"})
 
@@ -25,6 +26,7 @@ def render(template: str, answers: dict[str, Any]) -> dict[str, str]:
 
     Raises:
         KeyError: an answer that the template does not ask for.
+        ScaffoldError: there is no room for temporary files.
         cookiecutter.exceptions.CookiecutterException: the template itself is broken.
     """
     import json
@@ -36,9 +38,13 @@ def render(template: str, answers: dict[str, Any]) -> dict[str, str]:
     unknown = answers.keys() - context.keys()
     if unknown:
         raise KeyError(f"{template} does not ask for {', '.join(sorted(unknown))}")
-    with tempfile.TemporaryDirectory(prefix="sglang-plug-") as scratch:
-        made = generate_files(source, {"cookiecutter": {**context, **answers}}, scratch, accept_hooks=False)
-        return dict(sorted(_texts(Path(made))))
+    try:
+        with tempfile.TemporaryDirectory(prefix="sglang-plug-") as scratch:
+            made = generate_files(source, {"cookiecutter": {**context, **answers}}, scratch, accept_hooks=False)
+            return dict(sorted(_texts(Path(made))))
+    except OSError as exc:
+        cause, hint = exc.strerror or str(exc), "make room there, or name another folder for temporary files in TMPDIR"
+        raise ScaffoldError("nothing was written: temporary files cannot be", subject=exc.filename, cause=cause, hint=hint) from exc
 
 
 def _texts(root: Path) -> list[tuple[str, str]]:

@@ -152,8 +152,18 @@ def _merge(staging: Path, target: Path, names: list[str]) -> None:
 
 @contextlib.contextmanager
 def _parents(folder: Path) -> Iterator[None]:
-    """Make the missing parents; take them away again when what follows fails."""
+    """Make the missing parents; take them away again when what follows fails.
+
+    Raises:
+        ScaffoldError: one of them is a file, or a link to nowhere.
+    """
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    for place in (folder, *folder.parents):
+        if place.is_symlink() and not place.exists():
+            cause = f"it points to {os.readlink(place)}, which is not there"
+            raise ScaffoldError("a symbolic link is in the way", subject=str(place), cause=cause, hint=_REAL)
+        if place.exists() and not place.is_dir():
+            raise ScaffoldError("a file is where a folder would go", subject=str(place), hint=_ELSEWHERE)
     folder.mkdir(parents=True, exist_ok=True)
     try:
         yield

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from typing import TYPE_CHECKING
+
 import pytest
 
 from sglang_plug.errors import ScaffoldError
 from sglang_plug.scaffold import platform
 from sglang_plug.scaffold.render import render
 from tests.scaffold.making import FORMS, answers
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_a_value_is_put_in_and_not_rendered() -> None:
@@ -20,6 +27,18 @@ def test_a_value_is_put_in_and_not_rendered() -> None:
 def test_an_answer_that_no_template_asks_for_is_a_mistake() -> None:
     with pytest.raises(KeyError, match="nonsense"):
         render("platform", {"nonsense": 1})
+
+
+def test_a_full_folder_for_temporary_files_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/tmp/x")
+
+    monkeypatch.setattr("cookiecutter.generate.generate_files", full)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(ScaffoldError, match="temporary files") as refusal:
+        platform.files(answers())
+    assert (refusal.value.subject, refusal.value.cause) == ("/tmp/x", "No space left on device")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("form", FORMS)

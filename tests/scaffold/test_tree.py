@@ -121,6 +121,16 @@ def test_a_file_where_the_folder_would_go_is_refused(tmp_path: Path) -> None:
         tree.write(FILES, tmp_path / "x", force=True)
 
 
+@pytest.mark.parametrize(("kind", "message"), [("file", "a file is where a folder would go"), ("link", "symbolic link is in the way")])
+def test_a_parent_that_is_no_folder_is_told(tmp_path: Path, kind: str, message: str) -> None:
+    place = tmp_path / "x"
+    place.touch() if kind == "file" else place.symlink_to("nowhere")
+    with pytest.raises(ScaffoldError, match=message) as refusal:
+        tree.write(FILES, place / "deep" / "y")
+    assert refusal.value.subject == str(place)
+    assert os.listdir(tmp_path) == ["x"]
+
+
 def test_a_place_where_nobody_can_write_is_told() -> None:
     with pytest.raises(ScaffoldError, match="nothing was written") as refusal:
         tree.write(FILES, Path("/proc/x"))
