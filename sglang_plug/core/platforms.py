@@ -106,10 +106,16 @@ def place_of(error: BaseException) -> str | None:
     return None
 
 
+def _words(error: BaseException) -> str:
+    with contextlib.suppress(Exception):  # a stranger's `__str__`; logging, too, goes on
+        return str(error)
+    return "<message cannot be shown>"
+
+
 def facts_of(error: BaseException, phase: str = "call") -> ErrorFacts:
     """Return an exception in words, with its root cause."""
     from sglang_plug.core.selection import ErrorFacts
 
     root = root_cause(error)
-    cause = None if root is error else f"{type(root).__name__}: {root}"
-    return ErrorFacts(type(error).__name__, str(error), cause, place_of(root), phase)
+    cause = None if root is error else f"{type(root).__name__}: {_words(root)}"
+    return ErrorFacts(type(error).__name__, _words(error), cause, place_of(root), phase)

@@ -116,15 +116,15 @@ def load(value: str) -> Any:
 
 def describe_return(value: Any, answer: dict[str, Any]) -> None:
     """Fill in what the callback returned; a `str` is the answer, None is "no hardware", the rest is a mistake."""
-    answer["type"] = type(value).__name__
+    answer["type"] = type.__dict__["__name__"].__get__(type(value))  # a metaclass may have a `__name__` of its own
     if value is None:
         answer["kind"] = "none"
     elif isinstance(value, str):
-        answer.update(kind="returned", returned=str(value))
+        answer.update(kind="returned", returned=str.__str__(value))  # what SGLang reads, whatever a subclass says of itself
     else:
         answer["kind"] = "wrong_type"
         answer["repr"] = safe_repr(value)
-        if type(value).__name__ == "coroutine":
+        if answer["type"] == "coroutine":
             value.close()
 
 
@@ -151,7 +151,7 @@ def safe_repr(value: object) -> str:
 def describe_error(exc: BaseException) -> dict[str, Any]:
     """Return the facts of an exception: {"type", "message", "root": {…}, "where", "frames", "traceback", "chain"}.
 
-    `root` is the innermost exception of the `__cause__`/`__context__` chain, `where` the innermost frame in a stranger's file.
+    `root` is the innermost exception of the chain (`below`), `where` the innermost frame in a stranger's file.
     """
     import traceback  # only a failure needs it
 
@@ -161,7 +161,7 @@ def describe_error(exc: BaseException) -> dict[str, Any]:
     while current is not None and id(current) not in seen:
         seen.add(id(current))
         chain.append(current)
-        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+        current = below(current)
     root = chain[-1]
     return {
         **_head(exc),
@@ -170,6 +170,13 @@ def describe_error(exc: BaseException) -> dict[str, Any]:
         "chain": [_head(link) for link in chain],
         "traceback": "".join(traceback.format_exception(type(exc), exc, exc.__traceback__))[-20000:],
     }
+
+
+def below(exc: BaseException) -> BaseException | None:
+    """Return the exception behind another: its cause, its context, or the first of its group; None at the end of the chain."""
+    known = exc.__cause__ or (None if exc.__suppress_context__ else exc.__context__)
+    group = any(kind.__name__ == "BaseExceptionGroup" for kind in type(exc).__mro__)  # a name that Python 3.10 does not have
+    return known or (next(iter(getattr(exc, "exceptions", ())), None) if group else None)
 
 
 def _head(exc: BaseException) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from types import ModuleType
 from typing import Any
 
 from .failures import facts_of, safe_repr, short_type
@@ -23,6 +24,8 @@ def describe(cls: Any, runtime: str) -> dict[str, Any]:
     facts: dict[str, Any] = {"is_class": isinstance(cls, type), "type": short_type(type(cls)), "base": short_type(base) if base else None}
     if not isinstance(cls, type):
         facts["repr"] = safe_repr(cls)
+        if isinstance(cls, ModuleType) and base is not None:
+            facts["holds"] = [n for n, kind in vars(cls).items() if isinstance(kind, type) and issubclass(kind, base) and not is_host(kind)]
         return facts
     facts.update(
         qualname=f"{cls.__module__}.{cls.__qualname__}",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import _locale
 import contextlib
 import ctypes
+import gc
 import logging
 import os
+import resource
 import signal
 import sys
 import threading
+import warnings
 from typing import Any
 
 #: Environment that the interpreter, the terminal or we ourselves change.
@@ -89,6 +93,7 @@ def snapshot() -> dict[str, Any]:
         "descriptors": [_size(1), _size(2)],
         "devices": devices(),
         "device_files": device_files(),
+        "settings": _settings(),
         "excepthook": sys.excepthook is sys.__excepthook__,
         "torch_defaults": _torch_defaults(),
         # last: the questions above may make torch import something
@@ -109,9 +114,14 @@ def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
         new = _added(before[key], after[key])
         if new:
             found[key] = new
-    gone = _added(after["meta_path"], before["meta_path"])
-    if gone:
-        found["meta_path_gone"] = gone
+    for key in ("path", "meta_path"):
+        gone = _added(after[key], before[key])
+        if gone:
+            found[key + "_gone"] = gone
+    settings = {key: {"before": before["settings"].get(key), "after": now} for key, now in after["settings"].items()}
+    settings = {key: change for key, change in settings.items() if change["before"] != change["after"]}
+    if settings:
+        found["settings"] = settings
     signals = {
         name: {"before": before["signals"].get(name), "after": state}
         for name, state in after["signals"].items()
@@ -205,6 +215,22 @@ def _named_handler(handler: object) -> str:
     return f"{getattr(handler, '__module__', '?')}.{getattr(handler, '__qualname__', type(handler).__name__)}"
 
 
+def _settings() -> dict[str, str]:
+    """Return what else the whole process shares, by its name, as texts."""
+    facts = {"the limit of recursion": str(sys.getrecursionlimit())}
+    facts["a timer"] = "set" if signal.getitimer(signal.ITIMER_REAL)[0] else "none"
+    facts["garbage collection"] = "on" if gc.isenabled() else "off"
+    for name in ("RLIMIT_NOFILE", "RLIMIT_AS", "RLIMIT_STACK", "RLIMIT_CPU"):
+        facts[name] = str(resource.getrlimit(getattr(resource, name))[0])
+    with contextlib.suppress(AttributeError, OSError):  # Linux alone
+        facts["the CPU affinity"] = f"{len(os.sched_getaffinity(0))} CPUs"
+    facts["the priority"] = str(os.getpriority(os.PRIO_PROCESS, 0))
+    wide = [rule for rule in warnings.filters if rule[1] is None and rule[2] in (Warning, UserWarning) and rule[3] is None]
+    facts["the warnings filters"] = ", ".join(rule[0] for rule in wide) or "none for all warnings"
+    facts["the locale"] = f"{_locale.setlocale(_locale.LC_CTYPE)}, numbers {_locale.setlocale(_locale.LC_NUMERIC)}"
+    return facts
+
+
 def _count(folder: str) -> int:
     try:
         return len(os.listdir(folder))
@@ -226,6 +252,8 @@ def _logging() -> dict[str, Any]:
         "handlers": sorted(type(handler).__name__ for handler in root.handlers if not getattr(handler, "sglang_plug", False)),
         "filters": len(root.filters),
         "disabled": logging.root.manager.disable,
+        "logger class": logging.getLoggerClass().__name__,
+        "sglang's level": logging.getLevelName(logging.getLogger("sglang").level),
     }
 
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 import sys
 import traceback
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-from .activation import describe_error, safe_repr, where
+from .activation import below, describe_error, safe_repr, where
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["facts_of", "place_of", "safe_repr", "short_type"]
 
@@ -38,17 +43,18 @@ def facts_of(exc: BaseException) -> dict[str, Any]:
     facts: dict[str, Any] = describe_error(exc)
     facts["place"] = place_of(exc)
     root, seen = exc, {id(exc)}
-    while True:
-        below = root.__cause__ or (None if root.__suppress_context__ else root.__context__)
-        if below is None or id(below) in seen:
-            break
-        seen.add(id(below))
-        root = below
+    while (inner := below(root)) is not None and id(inner) not in seen:
+        seen.add(id(inner))
+        root = inner
     facts["root"]["place"] = place_of(root) or facts["place"]
     if isinstance(root, ImportError) and root.name:
         facts["root"]["module"] = root.name
         if isinstance(root, ModuleNotFoundError):
             facts["root"]["near"] = _near(root.name)
+    if isinstance(root, (AttributeError, NameError)):
+        facts["root"]["meant"] = _meant(root)
+    if isinstance(root, KeyError) and _innermost(root) in {os.__file__, "<frozen os>"}:
+        facts["root"]["variable"] = safe_repr(root.args[0]).strip("'") if root.args else ""
     if isinstance(exc, SystemExit):
         facts["code"] = exc.code if isinstance(exc.code, int) or exc.code is None else safe_repr(exc.code)
     if not isinstance(exc, Exception):
@@ -56,10 +62,36 @@ def facts_of(exc: BaseException) -> dict[str, Any]:
     return facts
 
 
+def _innermost(exc: BaseException) -> str | None:
+    """Return the file in which an exception was raised."""
+    frames = traceback.extract_tb(exc.__traceback__)
+    return frames[-1].filename if frames else None
+
+
+def _meant(exc: AttributeError | NameError) -> list[str]:
+    """Return the name that resembles the one which a module, a class or a scope does not have; runs no code of theirs."""
+    choices: set[str] = set()
+    if isinstance(exc, NameError):
+        frames = [frame for frame, _ in traceback.walk_tb(exc.__traceback__)]
+        for scope in [frames[-1].f_locals, frames[-1].f_globals, frames[-1].f_builtins] if frames else []:
+            choices.update(name for name in scope if type(name) is str)
+    elif isinstance(exc.obj, (type, ModuleType)):
+        for bearer in type.mro(exc.obj) if isinstance(exc.obj, type) else [exc.obj]:
+            choices.update(name for name in vars(bearer) if type(name) is str)
+        choices.update(found.name for found in pkgutil.iter_modules(getattr(exc.obj, "__path__", None) or []))
+    return close_names(str(exc.name), choices, 0.6)
+
+
+def close_names(name: str, choices: Iterable[str], cutoff: float) -> list[str]:
+    """Return the choice that resembles a name most, whatever the case; an empty list where none does."""
+    import difflib
+
+    folded = {choice.lower(): choice for choice in choices if not choice.startswith("__")}
+    return [folded[found] for found in difflib.get_close_matches(name.lower(), folded, n=1, cutoff=cutoff)]
+
+
 def _near(module: str) -> list[str]:
     """Return the modules beside a missing one whose names resemble it; imports nothing."""
-    import difflib
-    import pkgutil
     from importlib.machinery import PathFinder
 
     *parents, last = module.split(".")
@@ -70,5 +102,4 @@ def _near(module: str) -> list[str]:
         names = {found.name for found in pkgutil.iter_modules(folders)}
     except Exception:  # a finder of somebody else: then there is no suggestion
         return []
-    near = difflib.get_close_matches(last, names, n=1, cutoff=0.6 if parents else 0.8)
-    return [".".join((*parents, name)) for name in near]
+    return [".".join((*parents, name)) for name in close_names(last, names, 0.6 if parents else 0.8)]

@@ -96,6 +96,15 @@ def returns_of(function: Any) -> list[dict[str, Any]]:
     return found
 
 
+def answering(function: Any, answer: Any) -> dict[str, Any]:
+    """Return {"returns": the line that gave the answer, "mute": it has no return with a value}; None where nobody can tell."""
+    if _parse(function) is None:
+        return {"returns": None, "mute": None}
+    given = [row for row in returns_of(function) if row["shape"] != "none"]
+    same = [row for row in given if row["text"] == safe_repr(answer)[:80]]
+    return {"returns": (same or given)[-1]["line"] if given else None, "mute": not given}
+
+
 def first_use(function: Any) -> str | None:
     """Return what a function does with its first parameter: `none`, `attributes` (reads only those), `used`; None where nobody can tell."""
     node = _parse(function)

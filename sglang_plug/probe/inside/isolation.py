@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import mmap
 import os
 import re
@@ -17,6 +16,8 @@ import signal
 import struct
 import sys
 import time
+from json import dumps, loads  # bound before a stranger can replace them; so is the way out
+from os import _exit, getpid
 
 TYPE_CHECKING = False  # typing costs more to import than all of this file
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 HERE = os.path.dirname(os.path.abspath(__file__))
 CHILD = os.path.join(os.path.dirname(HERE), "child.py")
 FORKED = "(a fork of its own process)"  # what else would bear our command line
+BROKEN = "broken"  # key of an answer that says why there is none
 HEADER = struct.Struct("=q")
 FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
 
@@ -54,7 +56,7 @@ def isolated(task: Callable[[], Any], timeout: float, memory: int | None = None)
         memory: bytes of data it may allocate.
 
     Returns:
-        {"value", "ended": {"kind": "ok" | "exit" | "signal" | "timeout" | "too_large", …, "stack"}, "output": {"bytes", "head"},
+        {"value", "ended": {"kind": "ok" | "exit" | "signal" | "timeout" | "too_large" | "broken", …, "stack"}, "output": {"bytes", "head"},
         "leftovers": [{"pid", "command"}], "seconds"}.
     """
     room = mmap.mmap(-1, ROOM)
@@ -87,6 +89,9 @@ def conclude(pid: int, status: int, room: mmap.mmap, dump: IO[bytes], timed_out:
     ended: Facts = _explain(status, timed_out=timed_out, answered=value is not None)
     if isinstance(value, dict) and "too_large" in value:
         ended = {"kind": "too_large", "bytes": value["too_large"]}
+        value = None
+    elif isinstance(value, dict) and value.keys() == {BROKEN} and ended["kind"] in {"ok", "exit"}:
+        ended = {"kind": BROKEN, "error": value[BROKEN]}
         value = None
     if ended["kind"] != "ok":
         dump.seek(0)
@@ -125,7 +130,7 @@ def _become_subject(task: Callable[[], Any], room: mmap.mmap, dump: IO[bytes], w
         point_streams(write)
         perform(task, room, dump, limits)
     finally:
-        os._exit(status)  # not reached, but for a failure of our own above
+        _exit(status)  # not reached, but for a failure of our own above
 
 
 def perform(task: Callable[[], Any], room: mmap.mmap, dump: IO[bytes], limits: tuple[float, int | None]) -> NoReturn:
@@ -135,18 +140,20 @@ def perform(task: Callable[[], Any], room: mmap.mmap, dump: IO[bytes], limits: t
         _arm_stack_dump(dump, limits[0])
         if limits[1]:
             _limit_memory(limits[1])
-        me = os.getpid()
+        me = getpid()
         value = task()
-        if os.getpid() == me:  # a plugin may fork and return twice; only the first process answers
+        if getpid() == me:  # a plugin may fork and return twice; only the first process answers
             _write_answer(room, value)
         status = 0
+    except BaseException as exc:  # ours, in an interpreter that a stranger may have spoilt: nothing but the words can be kept
+        _write_answer(room, {BROKEN: f"{type(exc).__name__}: {str(exc)[:1000]}"})
     finally:
         try:
             sys.stdout.flush()
             sys.stderr.flush()
         except Exception:
             status = status or 0  # the stranger closed its streams: what it printed is gone, what it answered is not
-        os._exit(status)
+        _exit(status)
 
 
 def point_streams(write: int) -> None:
@@ -174,9 +181,9 @@ def _limit_memory(limit: int) -> None:
 
 
 def _write_answer(room: mmap.mmap, value: Any) -> None:
-    data = json.dumps(value, default=repr).encode("ascii")
+    data = dumps(value, default=repr).encode("ascii")
     if len(data) > ROOM - HEADER.size:
-        data = json.dumps({"too_large": len(data)}).encode("ascii")
+        data = dumps({"too_large": len(data)}).encode("ascii")
     room[HEADER.size : HEADER.size + len(data)] = data
     room[: HEADER.size] = HEADER.pack(len(data))  # last: an answer is whole or absent
 
@@ -212,7 +219,7 @@ def supervise(pid: int, read: int, deadline: Callable[[], float]) -> tuple[int, 
             events = dict(poller.poll(min(left, LOOK if handle is not None else 0.02) * 1000))
             if any(watched in events for watched in WATCHED):
                 end_descendants(pid)
-                os._exit(0)  # the tool is gone: nobody waits for an answer
+                _exit(0)  # the tool is gone: nobody waits for an answer
             if read in events and not _drain(read, head, output):
                 poller.unregister(read)
             done, code = os.waitpid(pid, os.WNOHANG)
@@ -317,7 +324,10 @@ def _command(pid: int) -> str:
 
 def _read_answer(room: mmap.mmap) -> Any:
     (size,) = HEADER.unpack(room[: HEADER.size])
-    return json.loads(room[HEADER.size : HEADER.size + size]) if size else None
+    try:
+        return loads(room[HEADER.size : HEADER.size + size]) if size else None
+    except ValueError:
+        return {BROKEN: "its answer cannot be read"}
 
 
 def _explain(status: int, *, timed_out: float | None, answered: bool) -> Facts:

@@ -22,10 +22,8 @@ MOST = 256  # tasks at a time: the queue holds a byte for each
 def run_all(tasks: Sequence[Task], *, timeout: float, memory: int | None, jobs: int) -> list[dict[str, Any]]:
     """Run each task isolated, at most `jobs` at a time, and return their replies in the order of the tasks.
 
-    A lane that dies (killed from outside) leaves replies that say so; the others go on.
+    A task that kills its lane, and so the process above it, gets a reply that says so; the others go on.
     """
-    if len(tasks) < 2 or jobs < 2:
-        return [isolation.isolated(task, timeout, memory) for task in tasks]
     if len(tasks) > MOST:
         halves = tasks[:MOST], tasks[MOST:]
         return [reply for part in halves for reply in run_all(part, timeout=timeout, memory=memory, jobs=jobs)]
@@ -33,15 +31,17 @@ def run_all(tasks: Sequence[Task], *, timeout: float, memory: int | None, jobs: 
         queue_read, queue_write = os.pipe()
         os.write(queue_write, bytes(range(len(tasks))))
         os.close(queue_write)
-        lanes = []
-        for _ in range(min(jobs, len(tasks))):
-            pid = os.fork()
-            if pid == 0:
-                _drive(tasks, queue_read, folder, timeout, memory)
-            lanes.append(pid)
+        before = 0
+        while before != (left := sum(not os.path.exists(os.path.join(folder, f"{index}.begun")) for index in range(len(tasks)))):
+            before, lanes = left, []
+            for _ in range(min(max(1, jobs), left)):
+                pid = os.fork()
+                if pid == 0:
+                    _drive(tasks, queue_read, folder, timeout, memory)
+                lanes.append(pid)
+            for pid in lanes:
+                os.waitpid(pid, 0)
         os.close(queue_read)
-        for pid in lanes:
-            os.waitpid(pid, 0)
         return [_read(folder, index) for index in range(len(tasks))]
 
 
@@ -51,12 +51,10 @@ def _drive(tasks: Sequence[Task], queue: int, folder: str, timeout: float, memor
     try:
         isolation.prctl(isolation.PR_SET_PDEATHSIG, signal.SIGKILL)
         isolation.adopt_orphans()
-        while True:
-            token = os.read(queue, 1)
-            if not token:
-                break
-            reply = isolation.isolated(tasks[token[0]], timeout, memory)
+        while token := os.read(queue, 1):
             path = os.path.join(folder, str(token[0]))
+            open(path + ".begun", "wb").close()
+            reply = isolation.isolated(tasks[token[0]], timeout, memory)
             with open(path + ".part", "w", encoding="ascii") as file:
                 json.dump(reply, file, default=repr)
             os.replace(path + ".part", path)

@@ -28,6 +28,9 @@ GROUPS = (
 )
 
 
+_MARKS = ("sgl", "glang", "srt.p", "multimodal_gen")  # what makes a group, misspelt ones included, look like one of SGLang's
+
+
 def environment(request: dict[str, Any]) -> dict[str, Any]:
     """Return {"interpreter", "sglang", "entry_points", "distributions", "problems", "shadowed"}; see the functions below for each."""
     return {"interpreter": _interpreter(), **_scan(detail=bool(request.get("detail")))}
@@ -42,6 +45,7 @@ def _interpreter() -> dict[str, Any]:
         "base_prefix": sys.base_prefix,
         "path": list(sys.path),
         "cwd": os.getcwd(),
+        "frozen": bool(getattr(sys, "frozen", False)),
         "safe_path": bool(getattr(sys.flags, "safe_path", False)),
     }
 
@@ -109,8 +113,8 @@ def _scan(*, detail: bool) -> dict[str, Any]:
     seen: dict[str, Row] = {}
     for dist in distributions():
         text, trouble = _decode(dist.read("entry_points.txt"))
-        ours = "sgl" in text.lower()
         rows, bad = parse(text)
+        ours = bool(_relevant(rows))
         if dist.key in seen:
             if ours or seen[dist.key]["ours"]:
                 shadowed.append({**dist.identity(), "by": seen[dist.key]["where"], "entries": _relevant(rows)})
@@ -175,7 +179,7 @@ def parse(text: str) -> tuple[list[Row], list[Row]]:
 
 
 def _relevant(rows: list[Row]) -> list[Row]:
-    return [row for row in rows if row["group"] in GROUPS or "sgl" in row["group"].lower()]
+    return [row for row in rows if row["group"] in GROUPS or any(mark in row["group"].lower() for mark in _MARKS)]
 
 
 def _details(path: str) -> Row:
@@ -201,14 +205,18 @@ def _details(path: str) -> Row:
         direct = json.loads(dist.read_text("direct_url.json") or "{}")
         facts["editable"] = bool(direct.get("dir_info", {}).get("editable"))
         facts["url"] = direct.get("url")
-    except ValueError:
+    except (ValueError, AttributeError):  # no JSON, or none of that shape
         facts["url"] = "unreadable direct_url.json"
-    facts["record"] = bool(dist.read_text("RECORD"))
-    facts["top_level"] = (dist.read_text("top_level.txt") or "").split()
-    facts["requires"] = list(dist.requires or ())
+    try:
+        facts["record"] = bool(dist.read_text("RECORD"))
+        facts["top_level"] = (dist.read_text("top_level.txt") or "").split()
+        facts["requires"] = list(dist.requires or ())
+        facts["requires_python"] = dist.metadata["Requires-Python"]
+        files = list(dist.files or ()) if facts["record"] else []
+    except Exception as exc:  # files that no installer wrote: importlib's own reader may fail in any way
+        return {**facts, "unreadable": f"{type(exc).__name__}: {exc}"}
     facts["installed"] = _versions(facts["requires"])
-    facts["requires_python"] = dist.metadata["Requires-Python"]
-    for file in (dist.files or ()) if facts["record"] else ():
+    for file in files:
         path = str(dist.locate_file(file))
         if path.endswith(".pth"):
             facts["pth"].append({"path": path, "code": _code_lines(path)})

@@ -34,8 +34,8 @@ PATIENCE = 5.0  # seconds for those that are tried together
 ALLOWLIST = "SGLANG_PLUGINS"
 #: Values of the selectors and the allowlist with which no plugin is a candidate.
 _NO_PLUGIN: dict[str, dict[str, str | None]] = {
-    "srt": {"SGLANG_PLATFORM": None, ALLOWLIST: ","},
-    "diffusion": {"SGLANG_DIFFUSION_PLATFORM_OVERRIDE": "cpu"},
+    "srt": {"SGLANG_PLATFORM": None, "SGL_PLATFORM": None, ALLOWLIST: ",", "SGL_PLUGINS": None},
+    "diffusion": {"SGLANG_DIFFUSION_PLATFORM_OVERRIDE": "cpu", "SGL_DIFFUSION_PLATFORM_OVERRIDE": None},
 }
 
 
@@ -156,9 +156,9 @@ class Stage:
         self.facts["verdict"][runtime] = verdict
         self.resolving[runtime] = False
         signal.alarm(remaining)
-        answer = verdict.get("value")
-        safe = answer is not None and "error" not in answer["phases"]["host"] and not _spoils(answer) and not self.request.get("builtin")
-        verdict["continued"] = "host" if safe else "builtin"
+        trials_of = [self.facts["platforms"][candidate["id"]] for candidate in self.request["platforms"].get(runtime, [])]
+        plain = not self.request.get("builtin") and all(_came_back(trial) and not _out_of_memory(trial) for trial in trials_of)
+        verdict["continued"] = "host" if plain and _is_worth_repeating(verdict.get("value")) else "builtin"
         return self._go_on(runtime, verdict["continued"])
 
     def _decide(self, runtime: str) -> dict[str, Any]:
@@ -237,8 +237,9 @@ class Stage:
     def _try(self, part: str, runtime: str, candidate: dict[str, Any], note: Note) -> dict[str, Any]:
         if part == "backends":
             return trials.backend(candidate, note)
-        trial = trials.platform if part == "platforms" else trials.plugin
-        return trial(candidate, note, runtime, self.watcher)
+        if part == "platforms":
+            return trials.platform(candidate, note, runtime, self.watcher, self.request["timeout"])
+        return trials.plugin(candidate, note, runtime, self.watcher)
 
 
 class Solo(Stage):
@@ -321,10 +322,21 @@ def _went_well(reply: dict[str, Any]) -> bool:
     return _came_back(reply) and not any("error" in phase for phase in reply["value"]["phases"].values())
 
 
-def _spoils(answer: dict[str, Any]) -> bool:
-    """True where going on in this process with that platform would spoil the forks to come."""
+def _out_of_memory(reply: dict[str, Any]) -> bool:
+    """True for a trial that met the limit of memory, which this process does not have."""
+    errors = [phase["error"] for phase in reply["value"]["phases"].values() if "error" in phase]
+    return any("MemoryError" in (error["type"], error["root"]["type"]) for error in errors)
+
+
+def _is_worth_repeating(answer: dict[str, Any] | None) -> bool:
+    """True where the host chose a plugin's platform, and choosing it in this process would not spoil the forks to come.
+
+    A built-in platform is had without running any plugin again.
+    """
+    if answer is None or "error" in answer["phases"]["host"] or answer["chosen"]["host"]:
+        return False
     done = [phase["effects"] for phase in answer["phases"].values()]
-    return any({"threads", "native_threads", "devices", "stdout_closed", "stderr_closed", "mask"} & effects.keys() for effects in done)
+    return not any({"threads", "native_threads", "devices", "stdout_closed", "stderr_closed", "mask"} & effects.keys() for effects in done)
 
 
 @contextlib.contextmanager

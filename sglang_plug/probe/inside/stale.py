@@ -10,6 +10,7 @@ import types
 from typing import Any
 
 LIMIT = 12
+COMPILED = "_torchdynamo_orig_callable"  # where torch.compile keeps the function that it compiles
 
 
 def bindings(originals: dict[str, Any]) -> dict[str, list[str]]:
@@ -53,6 +54,9 @@ def _in_dict(holder: dict[Any, Any], original: Any, modules: dict[int, str]) -> 
     module = modules.get(id(holder))
     if module is not None:
         return [f"{module}.{key}" for key in keys if not _is_ours(module)]
+    if COMPILED in keys:
+        held = [_held_as(owner, modules) for owner in gc.get_referrers(holder) if inspect.isfunction(owner)]
+        return [f"{name} (made by torch.compile)" for name in held if name]
     if "__wrapped__" in keys:
         return []
     for owner in gc.get_referrers(holder):

@@ -58,10 +58,16 @@ class Subject:
         try:
             value = action()
         except BaseException as exc:
+            sys.settrace(None)  # a stranger's would run in all that follows
             record["error"] = failures.facts_of(exc)
+        tracers = [sys.gettrace(), sys.getprofile()]
+        sys.settrace(None)
+        sys.setprofile(None)
         record["seconds"] = time.perf_counter() - started
         after = effects.snapshot()
         record["effects"] = effects.difference(self._before, after)
+        if any(tracers):
+            record["effects"]["tracer"] = True
         self._before = after
         self.report["phases"][name] = record
         return "error" not in record, value

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import inspect
 import logging
 import os
 import pkgutil
+import re
 import sys
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from . import classes, failures, functions, registries, values
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from .watcher import Watcher
 
+LONGEST = 4000  # characters of a class's name
 #: Loggers of the host that tell what it did with plugins.
 HOST_LOGGERS = (
     "sglang.srt.platforms",
@@ -30,7 +32,7 @@ HOST_LOGGERS = (
 )
 
 
-def platform(candidate: dict[str, Any], note: Note, runtime: str, watcher: Watcher) -> dict[str, Any]:
+def platform(candidate: dict[str, Any], note: Note, runtime: str, watcher: Watcher, timeout: float) -> dict[str, Any]:
     """Load a platform's callback, call it, resolve and build the class it names: phases load, call, class, instance."""
     subject = Subject(note)
     watcher.recording, watcher.touched, watcher.deciding = [], [], runtime
@@ -40,23 +42,26 @@ def platform(candidate: dict[str, Any], note: Note, runtime: str, watcher: Watch
         fine, answer = subject.phase("call", callback)
     subject.report["imports"], subject.report["touched"] = watcher.recording[:100], watcher.touched
     subject.report.update(home(candidate["value"]), top_imports=top_imports(candidate["value"]))
-    watcher.recording = None
+    watcher.recording = []
     if fine:
         subject.report["returned"] = returned(answer)
     instance = None
     if fine and answer is not None:
         watcher.deciding = None  # a class's own module may well use the platform later; what it does now the host does too
         instance = _build(subject, answer, runtime)
+    subject.report["class_imports"], watcher.recording = watcher.recording[:100], None
     report = subject.finish()
+    if fine and "class" not in report:
+        report["callback"].update(functions.answering(callback, answer))
     own = report.get("class", {}).get("members")
     if instance is not None and own:
-        report["values"] = values.ask(instance, runtime, own)
+        report["values"] = values.ask(instance, runtime, own, timeout)
     return report
 
 
 def _build(subject: Subject, answer: Any, runtime: str) -> Any:
     """Resolve and build the class; return the instance, or None."""
-    fine, cls = subject.phase("class", lambda: pkgutil.resolve_name(answer.strip() if isinstance(answer, str) else answer))
+    fine, cls = subject.phase("class", lambda: pkgutil.resolve_name(answer.strip()[:LONGEST] if issubclass(type(answer), str) else answer))
     if not fine:
         subject.report["masked_by"] = behind(answer)
         return None
@@ -65,8 +70,9 @@ def _build(subject: Subject, answer: Any, runtime: str) -> Any:
         return None
     fine, instance = subject.phase("instance", cls)
     if fine:
-        subject.report["instance"] = classes.describe_instance(instance)
-    return instance
+        own = issubclass(type(instance), cls)
+        subject.report["instance"] = {**classes.describe_instance(instance), "type": type(instance).__name__, "own": own}
+    return instance if fine and own else None
 
 
 def home(value: str) -> dict[str, Any]:
@@ -96,12 +102,13 @@ def top_imports(value: str) -> list[dict[str, Any]]:
 
 def returned(answer: Any) -> dict[str, Any]:
     """Return {"type", "repr", "text"} of what a callback gave back."""
-    facts = {"type": type(answer).__name__, "repr": failures.safe_repr(answer)[:300]}
-    if isinstance(answer, str):
-        facts["text"] = answer
-    if isinstance(answer, type):
+    kind = type(answer)  # never the answer's own `__class__`, which may be anything
+    facts = {"type": kind.__name__, "repr": re.sub(r" at 0x[0-9a-f]+", "", failures.safe_repr(answer)[:300])}
+    if issubclass(kind, str):
+        facts["text"] = str.__str__(answer)[:LONGEST]
+    if kind is type:
         facts["class"] = f"{answer.__module__}.{answer.__qualname__}"
-    if inspect.iscoroutine(answer):
+    if kind is CoroutineType:
         answer.close()
     return facts
 
@@ -245,7 +252,11 @@ class _Collector(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep one record."""
-        facts: dict[str, Any] = {"logger": record.name, "level": record.levelname, "message": record.getMessage()[:500]}
+        try:
+            words = record.getMessage()[:500]
+        except Exception:  # an exception whose own `__str__` fails; logging itself would go on, too
+            words = str(record.msg)[:500]
+        facts: dict[str, Any] = {"logger": record.name, "level": record.levelname, "message": words}
         if record.exc_info and record.exc_info[1] is not None:
             facts["error"] = failures.facts_of(record.exc_info[1])
         self.records.append(facts)

@@ -25,49 +25,85 @@ ASKED: dict[str, dict[str, tuple[Any, ...]]] = {
     },
     "diffusion": {"get_device_total_memory": (), "get_available_gpu_memory": ()},
 }
-PATIENCE = 2.0
+HANGS = "hangs"
+PATIENCE = 6.0  # the import of torch, which a method may need, takes half of it
 
 
-def ask(instance: Any, runtime: str, own: dict[str, Any]) -> dict[str, Any]:
-    """Return {method: {"type", "text", "is_text", "number"} or {"error"}} of the plugin's own methods; nothing of what cannot be told.
+def ask(instance: Any, runtime: str, own: dict[str, Any], timeout: float) -> dict[str, Any]:
+    """Return what the plugin's own methods answer, by name; nothing of what cannot be told.
 
+    An answer is {"type", "text", "is_text", "number"}, {"error"}, or {"ended"}: `hangs`, or how the method ended its process, in words.
     A method that hangs or crashes, or that initialises the device, does so in a process that ends here. Nothing is asked where the
     device is initialised already, which a fork must not touch, or where there are no forks.
+
+    Args:
+        instance: the platform.
+        runtime: whose questions.
+        own: the plugin's own members.
+        timeout: seconds that the whole trial may take; half of them are for these questions.
     """
     wanted = {name: arguments for name, arguments in ASKED[runtime].items() if name in own}
-    if not wanted or effects.devices() or not hasattr(os, "fork"):
-        return {}
+    answers: dict[str, Any] = {}
+    until = time.monotonic() + min(PATIENCE, timeout / 2)
+    while wanted and not effects.devices() and hasattr(os, "fork"):
+        found, last = _ask_some(instance, wanted, until)
+        answers.update({name: answer for name, answer in found.items() if answer is not None})
+        if last is None:
+            break
+        answers[last[0]] = {"ended": last[1]}
+        if last[1] == HANGS:
+            break
+        wanted = {name: wanted[name] for name in wanted if name not in found and name != last[0]}
+    return answers
+
+
+def _ask_some(instance: Any, wanted: dict[str, tuple[Any, ...]], until: float) -> tuple[dict[str, Any], tuple[str, str] | None]:
+    """Ask in a fork; return the answers, and which method never answered, with what became of it."""
     try:
         reader, writer = os.pipe()
         child = os.fork()
     except OSError:
-        return {}
+        return {}, None
     if child == 0:
         with contextlib.suppress(BaseException):
             os.close(reader)
             for name, arguments in wanted.items():
-                answer = _answer(instance, name, arguments)
-                if answer is not None:
-                    os.write(writer, json.dumps([name, answer]).encode() + b"\n")
+                os.write(writer, json.dumps([name, _answer(instance, name, arguments)]).encode() + b"\n")
         os._exit(0)
     os.close(writer)
     try:
-        lines = _read(reader).split(b"\n")[:-1]
+        lines = _read(reader, until).split(b"\n")[:-1]
     finally:
         os.close(reader)
-        with contextlib.suppress(OSError):
-            os.kill(child, signal.SIGKILL)
-        with contextlib.suppress(OSError):
-            os.waitpid(child, 0)
+        hanging = time.monotonic() >= until
+        status = _bury(child, at_once=hanging)
     try:
-        return dict(json.loads(line) for line in lines)
+        found = dict(json.loads(line) for line in lines)
     except ValueError:
-        return {}
+        return {}, None
+    left = next((name for name in wanted if name not in found), None)
+    return found, None if left is None else (left, HANGS if hanging else _ending(status))
 
 
-def _read(reader: int) -> bytes:
+def _bury(child: int, *, at_once: bool) -> int:
+    """Wait for a child that has closed its pipe, and end one that goes on all the same; return its wait status."""
+    for _ in range(0 if at_once else 50):
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return status
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    return os.waitpid(child, 0)[1]
+
+
+def _ending(status: int) -> str:
+    code = os.waitstatus_to_exitcode(status)
+    return f"crashes the interpreter ({signal.Signals(-code).name})" if code < 0 else f"ends the process (exit status {code})"
+
+
+def _read(reader: int, until: float) -> bytes:
     """Everything that the child writes before its end or the deadline."""
-    found, until = b"", time.monotonic() + PATIENCE
+    found = b""
     while (left := until - time.monotonic()) > 0 and select.select([reader], [], [], left)[0]:
         part = os.read(reader, 1 << 16)
         if not part:
