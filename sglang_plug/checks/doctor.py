@@ -25,6 +25,7 @@ from sglang_plug.checks.rules import (
     values,
     variables,
 )
+from sglang_plug.checks.rules.callbacks import judge_return
 from sglang_plug.checks.standing import beyond_standin
 from sglang_plug.checks.world import KINDS, Entry, World, find, variable
 from sglang_plug.core import environ
@@ -236,10 +237,11 @@ def _row(world: World, entry: Entry) -> dict[str, Any]:
             "why": entry.skipped or ("no runtime reads its group" if not entry.runtime else "not asked for"),
         }
     returned = entry.report.get("returned") or {}
+    wrong = entry.kind == "platform" and bool(returned) and returned["type"] != "NoneType" and judge_return(returned) is not None
     inactive = entry.kind == "platform" and returned.get("type") == "NoneType"
     broken = next((e for phase in ("load", "call", "class") if (e := entry.error(phase)) is not None), None)
     untried = broken is not None and beyond_standin(world, broken) is not None
-    row["outcome"] = "untried" if untried else "failed" if entry.failed else "inactive" if inactive else "ok"
+    row["outcome"] = "untried" if untried else "failed" if entry.failed or wrong else "inactive" if inactive else "ok"
     row["seconds"] = {name: round(phase["seconds"], 4) for name, phase in entry.phases.items()}
     if entry.kind == "platform":
         row["returned"] = returned.get("text")

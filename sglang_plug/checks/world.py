@@ -244,7 +244,8 @@ def where(facts: Mapping[str, Any] | None) -> str:
 def cause_of(error: Mapping[str, Any]) -> str:
     """Return an exception's root cause in one line: type, words and place."""
     root = error["root"]
-    return f"{root['type']}: {root['message']}{where(root.get('place') or root.get('where'))}"
+    words = f": {root['message']}" if root["message"] else ""
+    return f"{root['type']}{words}{where(root.get('place') or root.get('where'))}"
 
 
 def names(items: Sequence[str], limit: int = 6) -> str:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import importlib
 import os
 import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sglang_plug.errors import SglangPlugError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from sglang_plug.checks.doctor import Report
 
 #: format -> the module of this package whose `render(report)` writes it
@@ -36,9 +35,13 @@ def save(text: str, path: Path) -> None:
         SglangPlugError: it cannot be written.
     """
     try:
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8") as file:
-            file.write(text)
-        os.replace(file.name, path)
+        if path.exists() and not path.is_file():  # a pipe or a device
+            path.write_text(text, encoding="utf-8")
+            return
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
+            part = Path(folder) / path.name
+            part.write_text(text, encoding="utf-8")  # with the mode that the umask gives any new file
+            os.replace(part, path)
     except OSError as exc:
         raise SglangPlugError(
             "the answer cannot be written", subject=str(path), cause=str(exc), hint="give --output a file in a folder that exists"

@@ -16,7 +16,7 @@ def report(tmp_path_factory):
     root = tmp_path_factory.mktemp("hooks")
     site = Site(root / "site")
     lay_hooks(site)
-    return run(site, root / "cwd", limits=Limits(timeout=5, memory=1 << 30), runtimes=("srt",))
+    return run(site, root / "cwd", limits=Limits(timeout=8, memory=1 << 30), runtimes=("srt",))
 
 
 @pytest.mark.parametrize("name", HOOKS)

@@ -16,7 +16,7 @@ def report(tmp_path_factory):
     root = tmp_path_factory.mktemp("platforms")
     site = Site(root / "site")
     lay_platforms(site)
-    return run(site, root / "cwd", limits=Limits(timeout=5, memory=256 << 20), runtimes=("srt",))
+    return run(site, root / "cwd", limits=Limits(timeout=8, memory=256 << 20), runtimes=("srt",))
 
 
 @pytest.mark.parametrize("name", PLATFORMS)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.checks.absent import import_hint
-from sglang_plug.checks.model import Location
+from sglang_plug.checks.model import Level, Location
 from sglang_plug.checks.rules.host import ended_words
 from sglang_plug.checks.rules.metadata import judge_value
 from sglang_plug.checks.standing import beyond_standin, missing_of_sglang
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
     from sglang_plug.checks.model import Finding
 
+FILE_LIMIT = "512 MiB"  # of one file, as `probe.inside.subject` sets it
+TIGHT = 1024  # MiB: native code may crash where it is refused memory
 PHASE_WORDS = {"load": "its import", "call": "its callback", "class": "the import of its class", "instance": "its class's constructor"}
 
 
@@ -71,18 +74,22 @@ def _judge_failure(world: World, entry: Entry, phase: str, error: Mapping[str, A
         after += f"; SGLang shows this as: {shared['shown']}"
     if error.get("not_an_exception"):
         code = error.get("code")
-        what = f"exit status {code if code is not None else 0}" if error["type"] == "SystemExit" else error["type"]
-        message = f"{entry.label} ends the process in {PHASE_WORDS[phase]} ({error['type']}, {what}): SGLang does not catch that"
+        what = f"SystemExit, exit status {code if code is not None else 0}" if error["type"] == "SystemExit" else error["type"]
+        message = f"{entry.label} ends the process in {PHASE_WORDS[phase]} ({what}): SGLang does not catch that"
         return find("SP303", subject, message, cause=cause_of(error), hint="return None where the hardware is absent; never exit", **shared)
     if root["type"] == "MemoryError" or error["type"] == "MemoryError":
         message = f"{entry.label} asks for more memory in {PHASE_WORDS[phase]} than the limit of {world.limits.get('memory', 0):g} MiB"
         return find("SP306", subject, message, cause=cause_of(error), hint="allocate in init_backend(), or raise --memory", **shared)
+    if root["builtin"] == "OSError" and root["message"].startswith(f"[Errno {errno.EFBIG}]"):
+        message = f"{entry.label} writes more than {FILE_LIMIT} to its output or to a file in {PHASE_WORDS[phase]}: it was stopped there"
+        hint = "log it instead: logging.getLogger(__name__).info(...)"
+        return find("SP321", subject, message, cause=cause_of(error), hint=hint, level=Level.ERROR, **shared)
     if entry.report.get("touched"):
         touched = entry.report["touched"][0]
         message = f"{entry.label} reads current_platform in {PHASE_WORDS[phase]}, while SGLang asks it which platform that is"
         hint = "ask the driver or torch directly; use current_platform from init_backend() on"
         return find("SP311", subject, message, cause=f"read{where(touched)}", hint=hint, **{**shared, "location": place(touched)})
-    if _is_circular(error):
+    if is_circular(error):
         message = f"{entry.label} imports SGLang's inside while SGLang itself is half imported: {after}"
         return find("SP310", subject, message, cause=cause_of(error), hint=CIRCULAR_HINT, **shared)
     beyond = beyond_standin(world, error)
@@ -100,7 +107,7 @@ def _judge_failure(world: World, entry: Entry, phase: str, error: Mapping[str, A
         subject,
         f"{entry.label} raises {error['type']} in {PHASE_WORDS[phase]}: {after}",
         cause=cause_of(error),
-        hint=_raise_hint(world, entry, root),
+        hint=_raise_hint(world, entry, root, phase),
         **shared,
     )
 
@@ -111,24 +118,45 @@ CIRCULAR_HINT = (
 )
 
 
-def _is_circular(error: Mapping[str, Any]) -> bool:
+def is_circular(error: Mapping[str, Any]) -> bool:
+    """True for the failure of an import that meets SGLang half imported."""
     texts = (error["message"], error["root"]["message"])
     return any("partially initialized module 'sglang" in text or ("circular import" in text and "sglang" in text) for text in texts)
 
 
-def _raise_hint(world: World, entry: Entry, root: Mapping[str, Any]) -> str:
+#: Exceptions that tell of a slip in the code, not of the machine.
+MISTAKES = {"SyntaxError", "NameError", "AttributeError", "TypeError", "IndexError", "RecursionError", "ZeroDivisionError"}
+MISTAKES |= {"IndentationError", "TabError", "UnboundLocalError"}
+
+
+def _raise_hint(world: World, entry: Entry, root: Mapping[str, Any], phase: str) -> str:
+    platform = entry.kind == "platform"
+    silent = entry.runtime == "srt" and world.selected("srt") is None
     missing = missing_of_sglang(root)
     if missing is not None:
         near = world.catalogue.near(missing, limit=2) if world.catalogue is not None else ()
         moved = f"{world.host_name} has {' and '.join(near)}; " if near else ""
         return f"{moved}sglang-plug check tells which releases have {missing}"
-    if root.get("module"):
-        hint = import_hint(root, entry.module, world.facts["interpreter"]["prefix"])
-        if hint is not None:
-            return hint
-    if entry.kind == "platform" and entry.runtime == "srt" and world.selected("srt") is None:
-        return f"to make this failure fatal instead of silent: export SGLANG_PLATFORM={entry.name}"
-    return f"sglang-plug doctor {entry.name} --verbose shows the traceback"
+    prefix = world.facts["interpreter"]["prefix"]
+    spot = place(root.get("place"))
+    at = f"{spot.path}:{spot.line}" if spot else entry.module
+    imported = import_hint(root, entry.module, prefix) if root.get("module") else None
+    if imported is not None or root["builtin"] in MISTAKES:
+        hint = imported or f"correct {at}"
+        if root.get("meant"):
+            hint += f"; did you mean {root['meant'][0]}?"
+        foreign = imported and not str(root["module"]).startswith(entry.module.partition(".")[0])
+        return f"{hint}; where the device may be absent, import it in the callback and return None" if foreign and platform else hint
+    if root.get("variable"):
+        return f"export {root['variable']}=…, or give it a default at {at}"
+    if platform:
+        how = f"catch {root['type']} at {at} and return None" if phase == "call" else f"do it in the callback, not at {at}, and return None"
+        return (
+            f"where the device is absent: {how}; to have the failure end SGLang: export SGLANG_PLATFORM={entry.name}"
+            if silent
+            else (f"where the device is absent: {how}")
+        )
+    return f"correct what it does at {at}; sglang-plug doctor {entry.name} --verbose shows the traceback"
 
 
 def _judge_load(world: World, entry: Entry, error: Mapping[str, Any], after: str, shared: dict[str, Any]) -> Finding:
@@ -148,14 +176,16 @@ def _judge_load(world: World, entry: Entry, error: Mapping[str, Any], after: str
             entry.subject(),
             message,
             cause=cause_of(error),
-            hint=f"define {attribute} in {entry.module}, or correct {entry.value!r}",
+            hint=f"did you mean '{entry.module}:{root['meant'][0]}'? correct pyproject.toml, then reinstall {entry.dist}"
+            if root.get("meant")
+            else f"define {attribute} in {entry.module}, or correct {entry.value!r}",
             **shared,
         )
     message = f"{entry.label} does not import: {error['type']}: {after}"
     if missing and missing.startswith(top + ".") and not root.get("near"):
         hint = f"the package lacks {missing}: list its subpackages in its build configuration (it may work with pip install -e only)"
     else:
-        hint = _raise_hint(world, entry, root)
+        hint = _raise_hint(world, entry, root, "load")
     return find("SP301", entry.subject(), message, cause=cause_of(error), hint=hint, **shared)
 
 
@@ -233,19 +263,30 @@ def endings_of_application(world: World) -> Iterator[Finding]:
 
 def _judge_ending(world: World, entry: Entry, ended: Mapping[str, Any], phase: str) -> Finding:
     stack = _stack(ended)
-    cause = f"it was at {stack[0]['file']}:{stack[0]['line']} in {stack[0]['function']}" if stack else None
-    shared: dict[str, Any] = {"cause": cause, "location": place(stack[0]) if stack else None, "stack": stack or None}
+    own = [frame for frame in stack if "/lib/python3" not in frame["file"] or "-packages/" in frame["file"]] or stack
+    cause = f"it was at {own[0]['file']}:{own[0]['line']} in {own[0]['function']}" if own else ""
+    if own and own[0] is not stack[0]:
+        cause += f", which called {stack[0]['function']} at {stack[0]['file']}:{stack[0]['line']}"
+    shared: dict[str, Any] = {"cause": cause or None, "location": place(own[0]) if own else None, "stack": stack or None}
     if ended["kind"] == "timeout":
         message = f"{entry.label} did not return from {phase} in {ended['seconds']:g} s: SGLang waits for ever"
         return find("SP305", entry.subject(), message, hint="probe the device with a time limit, and in init_backend()", **shared)
     if ended["kind"] == "signal":
         message = f"{entry.label} crashed the interpreter in {phase} ({ended['name']}, signal {ended['number']}): SGLang dies with it"
         out_of_memory = ended["name"] == "SIGKILL"
-        hint = "the kernel may have ended it for lack of memory" if out_of_memory else "check the native library that it loads"
+        hint = "it killed itself, or the kernel ended it for lack of memory" if out_of_memory else "check the native library that it loads"
+        if 0 < world.limits.get("memory", 0) < TIGHT:
+            hint += f"; it may not bear the limit of {world.limits['memory']:g} MiB: raise --memory"
         return find("SP304", entry.subject(), message, hint=hint, **shared)
     if ended["kind"] == "exit":
         message = f"{entry.label} ended the process in {phase} (exit status {ended['code']}): SGLang ends with it, without a word"
         return find("SP303", entry.subject(), message, hint="return None where the hardware is absent; never exit", **shared)
+    if ended["kind"] == "lost":
+        message = f"{entry.label} ended the process above its own in {phase}: in SGLang that is the launcher, or the shell"
+        return find("SP303", entry.subject(), message, hint="send no signals to os.getppid() or to a process group", **shared)
+    if ended["kind"] == "broken":
+        message = f"{entry.label} could not be examined behind {phase}: looking at its process fails ({ended['error']})"
+        return find("SP902", entry.subject(), message, hint="see what it replaces in builtins, os, sys, json or signal", **shared)
     message = f"{entry.label} could not be examined ({ended_words(ended)}); {consequence(world, entry)}"
     return find("SP902", entry.subject(), message, hint="run doctor again", **shared)
 

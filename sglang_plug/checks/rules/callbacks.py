@@ -12,7 +12,7 @@ from sglang_plug.checks.world import Entry, World, find, names, place, variable,
 from sglang_plug.core.words import a
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
     from sglang_plug.checks.model import Finding
@@ -45,7 +45,7 @@ def bad_return(world: World) -> Iterator[Finding]:
             continue
         kind = returned["type"]
         callback = entry.report.get("callback", {})
-        location = Location(callback["file"], callback["line"]) if callback.get("file") else None
+        location = Location(callback["file"], callback.get("returns") or callback["line"]) if callback.get("file") else None
         if kind in {"coroutine", "generator", "async_generator"}:
             word = {"coroutine": "an async function", "generator": "a generator"}.get(kind, "an async generator")
             message = f"{entry.label}: the callback is {word}, and SGLang only calls it: its body never runs"
@@ -68,7 +68,7 @@ def _fatal(entry: Entry) -> str:
 
 def judge_return(returned: Mapping[str, Any]) -> str | None:
     """Return what is wrong with a platform callback's answer; None for a class name."""
-    if returned["type"] != "str":
+    if "text" not in returned:
         return f"{a(returned['type'])}: {returned['repr']}"
     text = returned["text"]
     if not text.strip():
@@ -97,7 +97,8 @@ def hardware_absent(world: World) -> Iterator[Finding]:
             "SP309",
             entry.subject(),
             f"{entry.label} returned None: its hardware is absent here"
-            + (", and it is selected: startup fails with RuntimeError" if explicit else ""),
+            + (", and it is selected: startup fails with RuntimeError" if explicit else "")
+            + ("; its callback has no return with a value, so it is never active" if entry.report["callback"].get("mute") else ""),
             hint="check the driver, or unset the selector" if explicit else None,
             level=Level.ERROR if explicit else None,
         )
@@ -109,8 +110,18 @@ def imports_inside(world: World) -> Iterator[Finding]:
     for entry in world.of("platform", "srt"):
         if entry.error("load") or entry.error("call"):
             continue
-        asked = [row for row in entry.report.get("imports", ()) if row.get("file") and not row["file"].startswith(inside)]
-        seen = [row for row in asked if not row["module"].startswith(SAFE)]
+        seen = _inner(entry.report.get("imports", ()), inside)
+        late = [row for row in _inner(entry.report.get("class_imports", ()), inside) if row["module"].startswith(CIRCULAR)]
+        if late and not world.real and entry.error("class") is None:
+            yield find(
+                "SP310",
+                entry.subject(),
+                f"{entry.label}: the module of its class imports {late[0]['module']}: on real SGLang, since 0.5.13, that is a circular "
+                "import, and startup fails",
+                cause=f"imported{where(late[0])}",
+                hint=CIRCULAR_HINT,
+                location=place(late[0]),
+            )
         circular = [row for row in seen if row["module"].startswith(CIRCULAR)]
         if circular and not world.real:
             first = circular[0]
@@ -132,6 +143,11 @@ def imports_inside(world: World) -> Iterator[Finding]:
                 hint="move the import into init_backend()",
                 location=place(seen[0]),
             )
+
+
+def _inner(rows: Iterable[Mapping[str, Any]], inside: str) -> list[Mapping[str, Any]]:
+    """Return the imports of SGLang's inside that the plugin's own files ask for."""
+    return [row for row in rows if row.get("file") and not row["file"].startswith(inside) and not row["module"].startswith(SAFE)]
 
 
 def reads_current_platform(world: World) -> Iterator[Finding]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.checks.absent import import_hint
 from sglang_plug.checks.model import Level, Location
-from sglang_plug.checks.rules.activation import shown
+from sglang_plug.checks.rules.activation import CIRCULAR_HINT, is_circular, shown
 from sglang_plug.checks.rules.callbacks import judge_return
 from sglang_plug.checks.standing import beyond_standin
 from sglang_plug.checks.world import Entry, World, cause_of, find, place
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from sglang_plug.checks.model import Finding
 
+_RESULTS = {"srt": "SRT accepts it and then skips every out-of-tree path", "diffusion": "diffusion refuses it with TypeError"}
 BASES = {"srt": "SRTPlatform", "diffusion": "Platform"}
 
 
@@ -24,8 +26,27 @@ def classes(world: World) -> Iterator[tuple[Entry, Mapping[str, Any]]]:
     """Yield every platform whose class was found and derives from the host's base."""
     for entry in world.of("platform"):
         facts = entry.report.get("class")
-        if facts and facts.get("is_subclass"):
+        if facts and facts.get("is_subclass") and not _is_sglangs(facts):
             yield entry, facts
+
+
+def _is_sglangs(facts: Mapping[str, Any]) -> bool:
+    return str(facts.get("qualname")).startswith("sglang.")
+
+
+def sglangs_own(world: World) -> Iterator[Finding]:
+    """SP404: a class of SGLang's own is no platform out of its tree."""
+    for entry in world.of("platform"):
+        facts = entry.report.get("class") or {}
+        if facts.get("is_subclass") and _is_sglangs(facts):
+            yield find(
+                "SP404",
+                entry.subject(target=facts["qualname"]),
+                f"{entry.label} returned {facts['qualname']}, a class of SGLang's own, whose _enum is {facts['enum']['name']}, not "
+                f"PlatformEnum.OOT: {_RESULTS[entry.runtime]}",
+                hint=f"class MyPlatform({facts['qualname'].rpartition('.')[2]}): _enum = PlatformEnum.OOT, and return its name",
+                location=_callback(entry),
+            )
 
 
 def class_missing(world: World) -> Iterator[Finding]:
@@ -37,7 +58,7 @@ def class_missing(world: World) -> Iterator[Finding]:
             continue
         hidden = entry.report.get("masked_by")
         beyond = beyond_standin(world, hidden or error)
-        if beyond is not None:
+        if beyond is not None and not is_circular(hidden or error):
             yield find(
                 "SP008",
                 entry.subject(),
@@ -51,7 +72,22 @@ def class_missing(world: World) -> Iterator[Finding]:
         told = f"; SGLang shows this as: {words}" if words else ""
         if error.get("not_an_exception"):
             yield find(
-                "SP303", entry.subject(), f"{entry.label}: importing {path} ends the process ({error['type']})", cause=cause_of(error)
+                "SP303",
+                entry.subject(),
+                f"{entry.label}: importing {path} ends the process ({error['type']})",
+                cause=cause_of(error),
+                hint="never exit while a module is imported",
+                location=place(error["root"].get("place")),
+            )
+        elif is_circular(hidden or error):
+            yield find(
+                "SP310",
+                entry.subject(target=path),
+                f"{entry.label}: the module of its class imports SGLang's inside while SGLang itself is half imported: startup fails{told}",
+                cause=cause_of(hidden or error),
+                hint=CIRCULAR_HINT,
+                location=place((hidden or error)["root"].get("place")),
+                shown=words,
             )
         elif hidden is not None or not _is_absent(error):
             real = hidden or error
@@ -73,10 +109,22 @@ def class_missing(world: World) -> Iterator[Finding]:
                 entry.subject(target=path),
                 f"{entry.label} returned '{path}', which is not there{told}",
                 cause=cause_of(error),
-                hint="correct the name that the callback returns, for example 'package.module:Class'",
+                hint=_nearest(path, error["root"]),
                 location=_callback(entry),
                 shown=words,
             )
+
+
+def _nearest(path: str, root: Mapping[str, Any]) -> str:
+    """Say which name may be meant in place of the one on `path` that is not there."""
+    missing = root.get("module")
+    if missing and root.get("near"):
+        return f"return {root['near'][0] + path[len(missing) :]!r}"
+    gone = re.search(r"module '([\w.]+)' has no attribute '(\w+)'", root["message"])
+    if gone is None or not root.get("meant"):
+        return f"correct {path!r} to 'package.module:Class', as it can be imported"
+    parent, rest = gone[1], path[len(gone[1]) + 1 + len(gone[2]) :]
+    return f"return {parent + path[len(parent)] + root['meant'][0] + rest!r}"
 
 
 def _is_absent(error: Mapping[str, Any]) -> bool:
@@ -85,7 +133,10 @@ def _is_absent(error: Mapping[str, Any]) -> bool:
 
 
 def _callback(entry: Entry) -> Location | None:
+    """Return the line that returns the class's name, or else that of the callback."""
     callback = entry.report.get("callback") or {}
+    if callback.get("file") and callback.get("returns"):
+        return Location(callback["file"], callback["returns"])
     return Location(callback["file"], callback["line"]) if callback.get("file") else None
 
 
@@ -103,7 +154,9 @@ def wrong_base(world: World) -> Iterator[Finding]:
             entry.subject(target=str((entry.report.get("returned") or {}).get("text"))),
             f"{entry.label} leads to {what}, which is no subclass of {base} ({facts['base']})",
             cause=f"it derives from {other}, the other runtime's base class" if other else None,
-            hint=f"class {str(facts.get('qualname', 'MyPlatform')).rpartition('.')[2]}({base}): …",
+            hint=f"return '{(entry.report['returned'])['text'].strip()}.{facts['holds'][0]}'"
+            if facts.get("holds")
+            else f"class {str(facts.get('qualname', 'MyPlatform')).rpartition('.')[2]}({base}): …",
             location=class_place(facts),
         )
 
@@ -122,8 +175,9 @@ def not_out_of_tree(world: World) -> Iterator[Finding]:
         own = _same_enum(enum["enum"], entry.runtime)
         if enum["name"] == "OOT" and own:
             continue
-        result = "SRT accepts it and then skips every out-of-tree path" if entry.runtime == "srt" else "diffusion refuses it with TypeError"
-        why = "" if own or enum["name"] != "OOT" else f" of {enum['enum']}, the other runtime's enum"
+        result = _RESULTS[entry.runtime]
+        whose = "the other runtime's enum" if enum["enum"].startswith("sglang.") else "an enum that SGLang does not know"
+        why = "" if own or enum["name"] != "OOT" else f" of {enum['enum']}, {whose}"
         yield find(
             "SP404",
             entry.subject(target=facts["qualname"]),
@@ -134,13 +188,22 @@ def not_out_of_tree(world: World) -> Iterator[Finding]:
 
 
 def _same_enum(enum: str, runtime: str) -> bool:
-    return ("multimodal_gen" in enum) == (runtime == "diffusion")
+    return enum.startswith("sglang.") and ("multimodal_gen" in enum) == (runtime == "diffusion")
 
 
 def not_constructible(world: World) -> Iterator[Finding]:
     """SP405: the host calls the class without arguments."""
     for entry in world.of("platform"):
         error = entry.error("instance")
+        if error is None and is_stranger(entry):
+            name = str(entry.report["class"].get("qualname"))
+            yield find(
+                "SP405",
+                entry.subject(target=name),
+                f"{entry.label}: {name}() gives {a(entry.report['instance']['type'])}, not a platform: its __new__ returns another thing",
+                hint="return super().__new__(cls)",
+                location=class_place(entry.report["class"]),
+            )
         if error is None:
             continue
         facts = entry.report.get("class") or {}
@@ -158,20 +221,28 @@ def not_constructible(world: World) -> Iterator[Finding]:
         )
 
 
+def is_stranger(entry: Entry) -> bool:
+    """True where building the class gave something that is no instance of it."""
+    instance = entry.report.get("instance")
+    return instance is not None and not instance["own"]
+
+
 def name_empty(world: World) -> Iterator[Finding]:
     """SP406: diffusion refuses an empty name; SRT shows it in messages and looks up tables by it."""
     for entry, facts in classes(world):
         instance = entry.report.get("instance")
-        if instance is None:
+        if instance is None or is_stranger(entry):
             continue
         for attribute, value in instance["identity"].items():
+            raised = value["error"]["type"] if isinstance(value, dict) and "error" in value else None
             good = isinstance(value, str) and value.strip() and not (attribute == "device_name" and value == "unknown")
             if not good:
                 diffusion = entry.runtime == "diffusion"
                 yield find(
                     "SP406",
                     entry.subject(target=facts["qualname"]),
-                    f"{entry.label}: {facts['qualname']}.{attribute} is {value!r}"
+                    f"{entry.label}: {facts['qualname']}.{attribute} "
+                    + (f"raises {raised}" if raised else f"is {value!r}")
                     + (", and diffusion refuses a platform without it" if diffusion else ": SGLang finds its tables and messages by it"),
                     hint=f'{attribute} = "{"my_chip" if attribute == "device_name" else "cpu"}"',
                     location=class_place(facts),
@@ -195,4 +266,4 @@ def unknown_device_type(world: World) -> Iterator[Finding]:
             )
 
 
-RULES = (class_missing, wrong_base, not_out_of_tree, not_constructible, name_empty, unknown_device_type)
+RULES = (class_missing, wrong_base, sglangs_own, not_out_of_tree, not_constructible, name_empty, unknown_device_type)

@@ -120,8 +120,8 @@ def inactive_vendor_hooks(world: World) -> Iterator[Finding]:
     chosen = decision.resolution.dist if decision is not None and decision.resolution.outcome == "plugin" else None
     for entry in world.of("hook plugin", "srt"):
         own = [p for p in world.of("platform", "srt") if p.row["dist"] == entry.row["dist"] and p.row["dist"] is not None]
-        active = any((p.report.get("returned") or {}).get("type") == "str" for p in own)
-        if own and entry.host and entry.row["dist"] != chosen and not active and all(p.trial is not None for p in own):
+        absent = [p for p in own if (p.report.get("returned") or {}).get("type") == "NoneType"]  # one that failed is told as such
+        if absent and absent == own and entry.host and not entry.failed and entry.row["dist"] != chosen:
             select = decision.resolution.name if decision is not None and decision.resolution.outcome == "plugin" else None
             yield find(
                 "SP602",

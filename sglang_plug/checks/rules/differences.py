@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.checks.model import Level
+from sglang_plug.checks.rules.classes import is_stranger
 from sglang_plug.checks.world import World, cause_of, find, names
 from sglang_plug.probe import verification
 
@@ -22,7 +23,7 @@ def platform_differs(world: World) -> Iterator[Finding]:
     for runtime, decision in world.decisions.items():
         host = verification.summarise(world.rehearsal, runtime, real=world.real)
         verdict = world.rehearsal.get("verdict", {}).get(runtime) or {}
-        if verdict.get("blocked") or (host["error"] is None and host["class"] is None):
+        if verdict.get("blocked") or (host["error"] is None and host["class"] is None) or _is_no_measure(world, runtime):
             continue  # the host was not asked, or did not get that far: told by other rules
         step, _ = verification.compare(decision.resolution, host)
         if step.verdict == "differs":
@@ -35,6 +36,16 @@ def platform_differs(world: World) -> Iterator[Finding]:
                 host=str(host["class"] or host["error"]),
                 level=None if world.real else Level.WARNING,
             )
+
+
+def _is_no_measure(world: World, runtime: str) -> bool:
+    """True where the dry run is not what the host does: it was helped over broken metadata, came to an early end, or was traced."""
+    helped = any(problem["fatal"] for problem in world.facts["problems"])
+    traced = any("tracer" in phase.get("effects", {}) for entry in world.of("platform", runtime) for phase in entry.phases.values())
+    spoilt = ((world.rehearsal.get("verdict", {}).get(runtime) or {}).get("ended") or {}).get("kind") == "broken"
+    strange = any(is_stranger(entry) for entry in world.of("platform", runtime))
+    unable = any("error" in record and not record.get("plugin") for record in world.rehearsal.get("imports", ()))
+    return unable or strange or helped or traced or spoilt or bool(world.rehearsal.get("ended"))
 
 
 def plugins_differ(world: World) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 SLOW = 3.0
 FLOOD = 1 << 20
+_MILD = {"the warnings filters", "the limit of recursion"}  # many libraries do it when they are imported
 _LATER = "do it in init_backend(), which runs once in each worker"
 
 
@@ -96,8 +97,25 @@ def changes_process(world: World) -> Iterator[Finding]:
     words = {"cwd": "the working directory", "umask": "the umask", "excepthook": "sys.excepthook"}
     for key, what in words.items():
         for entry, phase, change in _seen(world, key):
-            told = f" to {change['after']!r}" if key == "cwd" else f" to {change['after']:o}" if key == "umask" else ""
+            after = change["after"]
+            told = f" to {after!r}" if key == "cwd" and after else " to one that is gone" if key == "cwd" else ""
+            told = f" to {after:o}" if key == "umask" else told
             yield find("SP322", entry.subject(), f"{entry.label} changes {what}{told} in {phase}", hint="leave the process as it was")
+    for entry, phase, changes in _seen(world, "settings"):
+        told = ", ".join(f"{key} ({change['before']} → {change['after']})" for key, change in changes.items())
+        yield find(
+            "SP322",
+            entry.subject(),
+            f"{entry.label} changes {told} in {phase}, for the whole process and all that it starts",
+            hint="leave the process as it was",
+            level=Level.INFO if changes.keys() <= _MILD or _brings_sglang(entry, phase) else None,
+        )
+    for key, what in {"path_gone": "sys.path", "meta_path_gone": "sys.meta_path"}.items():
+        for entry, phase, gone in _seen(world, key):
+            yield find("SP322", entry.subject(), f"{entry.label} takes {names(gone, 3)} from {what} in {phase}", hint="leave it there")
+    for entry, phase, _ in _seen(world, "tracer"):
+        told = f"{entry.label} leaves a trace or profile function behind in {phase}: it runs at every call in SGLang"
+        yield find("SP322", entry.subject(), told, hint="sys.settrace(None); sys.setprofile(None)")
     for entry, phase, added in _seen(world, "path"):
         yield find(
             "SP322",

@@ -6,7 +6,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from sglang_plug.checks.model import Level
+from sglang_plug.checks.model import Level, Location
 from sglang_plug.checks.world import World, cause_of, find, names
 from sglang_plug.core.policy import policy
 from sglang_plug.errors import CatalogueError
@@ -72,6 +72,8 @@ def ended_words(ended: Mapping[str, object]) -> str:
         return f"no answer in {ended['seconds']:g} s"
     if kind == "signal":
         return f"killed by {ended['name']}"
+    if kind == "broken":
+        return str(ended["error"])
     return f"exit status {ended['code']}" if kind == "exit" else str(kind)
 
 
@@ -143,8 +145,21 @@ def unknown_release(world: World) -> Iterator[Finding]:
         )
 
 
+def frozen(world: World) -> Iterator[Finding]:
+    """SP009: PyInstaller and its like leave metadata out unless they are told to take it."""
+    interpreter = world.facts["interpreter"]
+    if interpreter.get("frozen"):
+        yield find(
+            "SP009",
+            {"kind": "host", "name": "interpreter"},
+            f"{interpreter['executable']} is a frozen application: it sees those plugins alone whose metadata was copied into it",
+            hint="build it with the plugins' metadata: pyinstaller --copy-metadata DISTRIBUTION",
+        )
+
+
 def launch_differs(world: World) -> Iterator[Finding]:
     """SP007: `python -m` puts the working directory first on sys.path."""
+    yield from _shadows(world)
     other = world.module_facts
     if other is None:
         return
@@ -157,6 +172,28 @@ def launch_differs(world: World) -> Iterator[Finding]:
             cause=f"metadata in {world.environment.cwd} comes first on sys.path there",
             hint="delete the stale *.egg-info folder there, or reinstall the package",
         )
+
+
+def _shadows(world: World) -> Iterator[Finding]:
+    """Yield SP007 for modules in the working directory that `python -m` would import in place of installed ones."""
+    cwd = world.environment.cwd
+    if world.environment.launch != "script" or os.path.realpath(cwd) in {
+        os.path.realpath(part) for part in world.facts["interpreter"]["path"]
+    }:
+        return
+    known = {entry.module.partition(".")[0]: entry for entry in world.entries if entry.runtime in world.runtimes and entry.report}
+    for top, entry in known.items():
+        theirs = entry.report.get("module_file")
+        for mine in (os.path.join(cwd, top, "__init__.py"), os.path.join(cwd, f"{top}.py")):
+            if theirs and os.path.isfile(mine) and os.path.realpath(mine) != os.path.realpath(theirs):
+                yield find(
+                    "SP007",
+                    entry.subject(),
+                    f"`python -m …` started in {cwd} imports {mine} for {entry.label}, and the sglang command imports {theirs}",
+                    cause="python -m puts the working directory first on sys.path",
+                    hint="start from another folder, or: python -P -m …",
+                    location=Location(mine),
+                )
 
 
 def _rows(facts: object) -> set[tuple[str, str, str]]:
@@ -178,5 +215,6 @@ RULES = (
     other_sglang_command,
     no_plugin_system,
     unknown_release,
+    frozen,
     launch_differs,
 )

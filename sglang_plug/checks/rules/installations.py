@@ -64,7 +64,7 @@ def shadowed_module(world: World) -> Iterator[Finding]:
             entry.subject(),
             f"{entry.label} was imported from {loaded}, not from its distribution's {own}",
             cause=f"{os.path.dirname(os.path.dirname(loaded))} comes earlier on sys.path",
-            hint=f"start from another folder, or rename {loaded}",
+            hint=f"start from another folder, or rename {loaded.removesuffix(os.sep + '__init__.py')}",
             location=Location(loaded),
             level=None if entry.failed else Level.WARNING,
         )

@@ -38,6 +38,7 @@ OLD_GROUPS = {
     "sglang.serve_backend": groups.SERVE_BACKENDS,
     "sglang.serve.backends": groups.SERVE_BACKENDS,
 }
+_ODD = {"bom": "save the file as UTF-8 without a mark", "sectionless": "begin the file with a section: [sglang.srt.plugins]"}
 _VALUE = re.compile(r"(?P<module>[\w.]+)\s*(:\s*(?P<attr>[\w.]+)\s*)?((?P<extras>\[.*\])\s*)?$")  # as importlib.metadata reads it
 _BACKENDS = ("llm", "diffusion", "auto")
 
@@ -71,9 +72,7 @@ def odd_entry_points(world: World) -> Iterator[Finding]:
                 if nameless
                 else f"{dist}: {problem['path']}:{problem['line']} {problem['why']}",
                 cause=problem["why"] if nameless else f"the line is {problem['text'].strip()!r}",
-                hint=f"reinstall the package that left it, or delete {problem['path']}"
-                if nameless
-                else "save the file as UTF-8 without a mark",
+                hint=f"reinstall the package that left it, or delete {problem['path']}" if nameless else _ODD[problem["kind"]],
                 location=Location(problem["path"], problem["line"]),
             )
 
@@ -81,7 +80,11 @@ def odd_entry_points(world: World) -> Iterator[Finding]:
 def malformed_value(world: World) -> Iterator[Finding]:
     """SP203: told before the value is loaded, because the host's own message is about None."""
     for entry in world.entries:
-        why, better = judge_value(entry.value)
+        why, better = judge_value(entry.value, "activate" if entry.kind == "platform" else "register")
+        if why is not None and better and entry.error("load") and "." in entry.value and ":" not in entry.value:
+            better = ":".join(entry.value.strip().rsplit(".", 1))  # the module is not there: its last part may be the function
+        if why is None and not entry.name:
+            why, better = "it has no name in front of the '='", None
         if why is not None:
             yield find(
                 "SP203",
@@ -93,13 +96,13 @@ def malformed_value(world: World) -> Iterator[Finding]:
             )
 
 
-def judge_value(value: str) -> tuple[str | None, str | None]:
+def judge_value(value: str, default: str = "activate") -> tuple[str | None, str | None]:
     """Return what is wrong with an entry point's value, and what may be meant; (None, None) where nothing is."""
     match = _VALUE.match(value)
     if match is not None and match["attr"]:
         return None, None
     if match is not None:
-        return "it names a module and no function in it", f"{match['module']}:activate" if match["module"] else None
+        return "it names a module and no function in it", f"{match['module']}:{default}" if match["module"] else None
     module, _, attribute = value.partition(":")
     if not value.strip():
         return "the value is empty", None
@@ -110,7 +113,7 @@ def judge_value(value: str) -> tuple[str | None, str | None]:
         why, better = f"{module!r} is no module name: it has a dash", module.replace("-", "_")
     else:
         why, better = f"{value!r} is not of the form module:attribute", re.sub(r"[^\w.]", "", module)
-    name = re.sub(r"[^\w.]", "", attribute) or "register"
+    name = "".join(re.findall(r"[\w.]+", attribute)[:1]) or default
     meant = f"{better}:{name}"
     return why, meant if _VALUE.match(meant) else None
 
@@ -158,7 +161,9 @@ def duplicate_name(world: World) -> Iterator[Finding]:
             "SP205",
             same[-1].subject(),
             f"the {kind} name '{name}' is taken by {owners}: {result}",
-            hint=f"uninstall one: pip uninstall {same[0].dist}",
+            hint=f"uninstall one: pip uninstall {same[0].dist}"
+            if same[0].row["where"] != same[-1].row["where"]
+            else f"keep one of the lines in the source of {same[0].dist}, and reinstall it",
         )
 
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from sglang_plug.checks.model import Level, Location
 from sglang_plug.checks.rules.classes import BASES, class_place, classes
+from sglang_plug.checks.rules.variables import distance
 from sglang_plug.checks.signatures import call_gap
-from sglang_plug.checks.world import World, find, names
+from sglang_plug.checks.world import World, find, names, place
 from sglang_plug.core.words import a
 from sglang_plug.probe.decision import numbers
 
@@ -34,7 +35,7 @@ NEEDED = {
 DEAD = {
     "support_cuda_graph": ("0.5.22", "capabilities = PlatformCapabilities(graph_capture=True)"),
     "support_piecewise_cuda_graph": ("0.5.22", "capabilities = PlatformCapabilities(piecewise_graph=True)"),
-    "supports_fp8": ("0.5.22", "nothing: no release ever called it"),
+    "supports_fp8": ("0.5.22", "nothing in its place: no release ever called it"),
     "get_nsa_kv_pool_cls": ("0.5.13", "get_dsa_kv_pool_cls, or get_kv_pool_cls(*, kind) since 0.5.22"),
 }
 SERVED = dict.fromkeys(("get_mha_kv_pool_cls", "get_mla_kv_pool_cls", "get_dsa_kv_pool_cls"), "get_kv_pool_cls(self, *, kind)")
@@ -55,13 +56,14 @@ def method_missing(world: World) -> Iterator[Finding]:
                 continue
             (missing if needed else optional).append((name, member.uses if member is not None else 0))
         for name, uses in missing:
+            slip = _slip(name, facts)
             yield find(
                 "SP407",
                 entry.subject(target=f"{facts['qualname']}.{name}"),
                 f"{entry.label}: {facts['qualname']} does not implement {name}(), which {world.host_name} calls"
                 + (f" in {uses} place{'s' * (uses > 1)}" if uses else "")
                 + ": start-up ends there with an empty NotImplementedError",
-                hint=f"def {name}{_signature(facts['base_members'][name])}: …",
+                hint=(f"rename {slip}: " if slip else "") + f"def {name}{_signature(facts['base_members'][name])}: …",
                 location=class_place(facts),
             )
         if optional:
@@ -74,6 +76,28 @@ def method_missing(world: World) -> Iterator[Finding]:
                 location=class_place(facts),
                 level=Level.INFO,
             )
+
+
+def _slip(name: str, facts: Mapping[str, Any]) -> str | None:
+    """Return the plugin's own method whose name is one slip away from that of a method of the base; None where there is none."""
+    own = [key for key, member in facts["members"].items() if _callable_kind(member["kind"]) == "called" and key not in {*DEAD, *SERVED}]
+    return next((key for key in own if key not in facts["base_members"] and distance(key, name) == 1), None)
+
+
+def misspelt_override(world: World) -> Iterator[Finding]:
+    """SP409: a method that SGLang would call if its name were right."""
+    for entry, facts in classes(world):
+        for name in facts["base_members"]:
+            slip = _slip(name, facts)
+            if slip is not None and name not in {*facts["members"], *NEEDED[entry.runtime]}:
+                yield find(
+                    "SP409",
+                    entry.subject(target=f"{facts['qualname']}.{slip}"),
+                    f"{entry.label}: nothing calls {facts['qualname']}.{slip}; the base class has {name}",
+                    hint=f"if it is meant to override: def {name}{_signature(facts['base_members'][name])}: …",
+                    location=place(facts["members"][slip]) or class_place(facts),
+                    level=Level.WARNING,
+                )
 
 
 def _signature(member: Mapping[str, Any]) -> str:
@@ -191,4 +215,4 @@ def shadowed_mixin(world: World) -> Iterator[Finding]:
             )
 
 
-RULES = (method_missing, dead_override, uncalled_override, signature_differs, shadowed_mixin)
+RULES = (method_missing, misspelt_override, dead_override, uncalled_override, signature_differs, shadowed_mixin)

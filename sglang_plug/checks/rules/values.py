@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.checks.model import Level
@@ -30,8 +31,13 @@ def wrong_value(world: World) -> Iterator[Finding]:
         for name, answer in (entry.report.get("values") or {}).items():
             shown_as = _SHOWN.get(name, f"{name}()")
             member = facts["members"].get(name) or {}
-            error = answer.get("error")
-            verdict = _misfit(name, shown_as, answer) if error is None else _raised(world, name, shown_as, error)
+            error, ended = answer.get("error"), answer.get("ended")
+            if ended is not None:
+                verdict: tuple[str, str, Level] | None = _ended(shown_as, ended)
+            elif error is not None:
+                verdict = _raised(world, name, shown_as, error)
+            else:
+                verdict = _misfit(name, shown_as, answer)
             if verdict is not None:
                 words, hint, level = verdict
                 yield find(
@@ -43,6 +49,12 @@ def wrong_value(world: World) -> Iterator[Finding]:
                     location=place(member),
                     level=level,
                 )
+
+
+def _ended(shown_as: str, ended: str) -> tuple[str, str, Level]:
+    """Judge a method that gave no answer."""
+    level = Level.WARNING if ended == "hangs" else Level.ERROR
+    return f"{shown_as} {ended}, and SGLang calls it at start-up", "answer without touching the device", level
 
 
 def _raised(world: World, name: str, shown_as: str, error: Mapping[str, Any]) -> tuple[str, str, Level] | None:
@@ -58,16 +70,21 @@ def _misfit(name: str, shown_as: str, answer: Mapping[str, Any]) -> tuple[str, s
     """Judge a value: (what, hint, level)."""
     said, kind, number = f"{shown_as} is {answer['text']}", str(answer["type"]).rpartition(".")[2], answer["number"]
     if name in _TEXTS:
-        if answer["is_text"]:
+        if answer["is_text"] and answer["text"] not in {"''", '""'}:
             return None
+        if answer["is_text"]:
+            return f"{said}, an empty text: SGLang {_TEXTS[name]}", "return a name", Level.WARNING
         level = Level.ERROR if name == "get_device" else Level.WARNING
         return f"{said}, {a(kind)}, not a text: SGLang {_TEXTS[name]}", "return a str", level
-    if number is None:
-        if kind not in {"str", "bytes", "NoneType", "tuple", "list", "dict"}:
+    if number is None or math.isnan(number):
+        if kind not in {"bool", "float", "str", "bytes", "NoneType", "tuple", "list", "dict"}:
             return None
         unit = "GiB" if name == "get_available_gpu_memory" else "bytes"
-        words = f"{said}, {a(kind)}, not a number of {unit}: SGLang compares and divides it, and stops with TypeError"
+        result = "SGLang computes with it" if kind in {"bool", "float"} else "SGLang compares and divides it, and stops with TypeError"
+        words = f"{said}, {a(kind)}, not a number of {unit}: {result}"
         return words, f"return a number of {unit}", Level.ERROR
+    if number <= 0:
+        return f"{said}: SGLang finds no room for the model, and stops at start-up", "return what the device has", Level.WARNING
     if name == "get_device_total_memory" and number < _MIB:
         words = f"{said}, which cannot be bytes (MiB or GiB?): SGLang sizes the KV cache by bytes, finds no room, and stops at start-up"
         return words, "return bytes: GiB * 1024**3", Level.WARNING

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING
 
 from sglang_plug.checks.model import Level
@@ -31,8 +32,13 @@ MISNOMERS = {
     "SGLANG_PLUGIN_ALLOWLIST": environ.PLUGINS,
     "SGLANG_PLUGINS_ALLOWLIST": environ.PLUGINS,
     "SGLANG_ENABLED_PLUGINS": environ.PLUGINS,
+    "SGLANG_MULTIMODAL_GEN_PLATFORM": environ.DIFFUSION_PLATFORM,
+    "SGLANG_MULTIMODAL_GEN_PLATFORM_OVERRIDE": environ.DIFFUSION_PLATFORM,
     "SGLANG_CPU_ENGINE": environ.CPU_ENGINE,
 }
+
+
+_ALL = {"all", "*", "none", "0", "1", "true", "false", "no", "yes", "off", "on", "any"}
 
 
 def platform_unknown(world: World) -> Iterator[Finding]:
@@ -69,6 +75,9 @@ def _why_unknown(world: World, value: str, known: Sequence[str]) -> tuple[str | 
     if any(entry.name == value for entry in world.others):
         other = next(entry for entry in world.others if entry.name == value)
         return f"{other.dist} declares it in the group {other.group!r}, which SGLang does not read", f"declare it in {SRT.platform_group}"
+    first = next((part for part in re.split(r"[\s,;:|]+", value) if part in known), None)
+    if first is not None:
+        return "it takes the name of one entry point, and nothing else", f"export SGLANG_PLATFORM={first}"
     near = close(value, known)
     return None, f"did you mean '{near}'? export SGLANG_PLATFORM={near}" if near else f"install the package that provides it, or {unset}"
 
@@ -119,6 +128,8 @@ def _why_not_allowed(world: World, name: str, known: Sequence[str]) -> tuple[str
     if bare != name and bare in known:
         return "the quotes are part of the value", f"export SGLANG_PLUGINS={bare}"
     parts = [part for part in re.split(r"[\s;:|]+", bare) if part]
+    if len(parts) > 1 and parts[0] in known and any(entry.value.endswith(f":{parts[1]}") for entry in world.entries):
+        return "the name alone counts, not the function", f"write {parts[0]}"
     if len(parts) > 1 and set(parts) & set(known):
         return "names are separated by commas", f"export SGLANG_PLUGINS={','.join(parts)}"
     folded = {other.lower(): other for other in known}
@@ -131,6 +142,8 @@ def _why_not_allowed(world: World, name: str, known: Sequence[str]) -> tuple[str
     if any(entry.module.partition(".")[0] == bare for entry in world.entries):
         entry = next(entry for entry in world.entries if entry.module.partition(".")[0] == bare)
         return f"{name!r} is a module; the entry point is '{entry.name}'", f"export SGLANG_PLUGINS={entry.name}"
+    if bare.lower() in _ALL:
+        return "it has no names for all or for none", "to load all: unset SGLANG_PLUGINS; to load none: export SGLANG_PLUGINS=,"
     near = close(bare, known)
     return None, f"did you mean '{near}'?" if near else "remove it, or install the package that provides it"
 
@@ -204,7 +217,7 @@ def old_alias(world: World) -> Iterator[Finding]:
                 "SP107",
                 variable(alias, value),
                 f"{alias} is the old name of {name}; SGLang still reads it, with a warning",
-                hint=f"unset {alias}; export {name}={value}",
+                hint=f"unset {alias}; export {name}={shlex.quote(value)}" if value else f"unset {alias}",
                 level=Level.INFO,
             )
 
@@ -218,10 +231,10 @@ def misspelt_variable(world: World) -> Iterator[Finding]:
             "SP108",
             variable(name, value),
             f"{name} is read by nobody; did you mean {meant}?",
-            hint=f"unset {name}; export {meant}={value}" if value else f"unset {name}",
+            hint=f"unset {shlex.quote(name)}; export {meant}={shlex.quote(value)}" if value else f"unset {shlex.quote(name)}",
         )
     value = world.environment.env.get("VLLM_PLUGINS", "")
-    hit = sorted({entry.name for entry in world.entries} & {part.strip() for part in value.split(",")})
+    hit = sorted({entry.name for entry in world.entries if entry.name} & {part.strip() for part in value.split(",")})
     if hit:
         yield find(
             "SP108",
@@ -249,7 +262,8 @@ def misspelling(name: str) -> str | None:
         return MISNOMERS[upper]
     if not upper.startswith(("SG", "GL", "SL", "SLG")):
         return None
-    return next((known for known in environ.VARIABLES if distance(upper, known) <= 2), None)
+    short = next((known for known in environ.VARIABLES if distance(upper, known.replace("SGLANG_", "SGL_", 1)) == 1), None)
+    return next((known for known in environ.VARIABLES if distance(upper, known) <= 2), short)
 
 
 def distance(left: str, right: str) -> int:
@@ -268,6 +282,19 @@ def distance(left: str, right: str) -> int:
     return min(row[-1], 3)
 
 
+def cpu_engine_unread(world: World) -> Iterator[Finding]:
+    """SP110: SRT compares the text with `1`, and with nothing else."""
+    name = _written_as(world, environ.CPU_ENGINE)
+    value = world.settings.raw.get(name, "")
+    if "srt" in world.runtimes and value and not world.settings.cpu_engine and value.strip().lower() not in {"0", "false", "no", "off"}:
+        yield find(
+            "SP110",
+            variable(name, value),
+            f"{name}={value!r} counts as unset: SRT's choice of a platform takes the text '1' alone",
+            hint=f"export {environ.CPU_ENGINE}=1",
+        )
+
+
 def _written_as(world: World, name: str) -> str:
     """Return the variable that sets `name`: itself or its old alias."""
     alias = name.replace("SGLANG_", "SGL_", 1)
@@ -283,4 +310,5 @@ RULES = (
     allowlist_drops_own_hooks,
     old_alias,
     misspelt_variable,
+    cpu_engine_unread,
 )
