@@ -4,6 +4,9 @@
 
 Claims: applying 100 hooks with 7,000 modules and 280,000 names loaded is at least 30 times faster; a hooked call costs no more for each
 type, and at most 0.6 times for three BEFORE and three AFTER, in whatever order they were registered. Prints medians of interleaved runs.
+
+Every wrapper asks once whether there are keywords. That saves an empty dictionary, 10 to 17 % of a call with positional arguments, and
+costs a call with keywords 4 ns: a single BEFORE or REPLACE, where nothing else can be saved, then comes out at 1.01 to 1.03.
 """
 
 from __future__ import annotations

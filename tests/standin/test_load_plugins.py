@@ -227,6 +227,18 @@ def test_loading_asks_the_module_for_the_plugins_of_its_group(installed: mock.Ma
     assert seen == [HookSource("mine", "mine-dist")]
 
 
+def test_the_flag_keeps_plugins_away_where_a_test_sets_it(installed: mock.MagicMock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faces, "_begun", False)
+    process.srt.reset_plugins()
+    monkeypatch.setattr(faces, "_plugins_loaded", True)
+    faces.load_plugins()
+    installed.assert_not_called()
+    monkeypatch.setattr(faces, "_plugins_loaded", False)
+    faces.load_plugins()
+    installed.assert_called()
+    assert faces._plugins_loaded
+
+
 def test_the_registry_tells_what_stands_on_a_target() -> None:
     made = module(f=lambda: 1)
     target = f"{made.__name__}.f"

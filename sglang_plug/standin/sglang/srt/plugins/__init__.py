@@ -31,17 +31,20 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
-_plugins_loaded: bool | None = None
+_plugins_loaded = False  # upstream's flag, which tests set
+_begun = False  # whether it was set here
 _flag = threading.Lock()
 
 
 def load_plugins() -> None:
     """Import and run the installed hook plugins and apply their hooks, once per process. A plugin that fails is logged."""
-    global _plugins_loaded
+    global _plugins_loaded, _begun  # noqa: PLW0603 - upstream's flag
     with _flag:
-        again, _plugins_loaded = _plugins_loaded is False, True
-        if again:
+        if _plugins_loaded and not _begun:
+            return
+        if _begun and not _plugins_loaded:
             process.srt.reset_plugins()
+        _plugins_loaded = _begun = True
     process.srt.load = _load
     process.srt.load_plugins()
 

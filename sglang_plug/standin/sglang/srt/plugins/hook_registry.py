@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["HookRegistry", "HookSource", "HookType", "_current_plugin_source", "plugin_hook"]
 
-logging.getLogger(process.srt.policy.loggers.hooks).addFilter(Missing())
+logger = logging.getLogger(process.srt.policy.loggers.hooks)
+logger.addFilter(Missing())
 
 
 class HookRegistry:
