@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sglang_plug.cli.page import Page
+from sglang_plug.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from sglang_plug.launch.session import Options
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
+#: How like one of our options a slip is; no option of any program in SGLang comes so near.
+NEAR = 0.85
 
 
 class Runtime(StrEnum):
@@ -81,8 +84,22 @@ PrintCommand = Annotated[
 FormatOption = Annotated[Format, typer.Option("--format", help="How --print-command writes them.", rich_help_panel="Deployment")]
 
 
+class ServePage(Page):
+    """What is not ours goes to the engine, which may ignore it: so a slip in one of our options is told, unless it stands after `--`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        import difflib
+
+        ours = [flag for param in self.params for flag in param.opts]
+        for word in args[: args.index("--")] if "--" in args else args:
+            flag = word.partition("=")[0]
+            if flag.startswith("--") and flag not in ours and (near := difflib.get_close_matches(flag, ours, n=1, cutoff=NEAR)):
+                raise UsageError(f"no such option: {flag}", hint=f"did you mean {near[0]}? What is meant for the engine goes after `--`")
+        return super().parse_args(ctx, args)
+
+
 @app.command(
-    cls=Page,
+    cls=ServePage,
     options_metavar="[OPTIONS] [[--] ENGINE ARGUMENTS...]",
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -158,6 +159,8 @@ def test_a_mistyped_command_is_answered_with_the_nearest():
         ("explain callbak-raises", "callbak-raises", "sglang-plug explain callback-raises"),
         ("doctor --select SP30Z", "SP30Z", "SP30"),
         ("doctor --ignore callback-raise", "callback-raise", "callback-raises"),
+        ("serve --platfrom mydev --port 1", "--platfrom", "--platform?"),
+        ("serve --runtme=srt", "--runtme", "--runtime?"),
         ("serve --allow SPXX", "SPXX", "sglang-plug explain"),
         ("hooks /nowhere", "/nowhere", "sglang-plug serve --record"),
         ("new-hook x --target sglang.srt.managers.scheduler.Schedulr.run_batch", "Schedulr", "scheduler.Scheduler.run_batch"),
@@ -169,6 +172,12 @@ def test_a_slip_is_named_and_answered_with_what_was_meant(line: str, wrong: str,
     told = capsys.readouterr().err
     assert wrong in told
     assert meant in told
+
+
+@pytest.mark.parametrize("line", ["-- --platfrom x", "--load-format dummy", "--num-engines 2", "--allow-auto-truncate", "--plugin-dir x"])
+def test_what_is_the_engines_passes_as_it_is(line: str, capsys: pytest.CaptureFixture[str]):
+    assert run(["serve", "--engine", "standin", "--print-command", "--format", "json", *line.split()]) == 0
+    assert json.loads(capsys.readouterr().out)["argv"][-len(line.removeprefix("-- ").split()) :] == line.removeprefix("-- ").split()
 
 
 @pytest.mark.parametrize(
