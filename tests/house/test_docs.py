@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -28,3 +29,9 @@ def test_a_rule_has_a_page_that_names_it(rule):
 
 def test_no_page_is_left_of_a_rule_that_went():
     assert {path.stem for path in (DOCS / "rules").glob("SP*.md")} == {rule.code for rule in RULES}
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_a_page_outside_the_site_links_to_what_is_there(name: str):
+    targets = re.findall(r"\]\(([^)#]+)[^)]*\)", (DOCS.parent / name).read_text())
+    assert not [target for target in targets if "://" not in target and not (DOCS.parent / target).exists()]
