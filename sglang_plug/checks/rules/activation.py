@@ -181,7 +181,7 @@ def _judge_load(world: World, entry: Entry, error: Mapping[str, Any], after: str
             else f"define {attribute} in {entry.module}, or correct {entry.value!r}",
             **shared,
         )
-    message = f"{entry.label} does not import: {error['type']}: {after}"
+    message = f"{entry.label} does not import ({error['type']}): {after}"
     if missing and missing.startswith(top + ".") and not root.get("near"):
         hint = f"the package lacks {missing}: list its subpackages in its build configuration (it may work with pip install -e only)"
     else:
