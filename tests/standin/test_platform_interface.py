@@ -309,3 +309,12 @@ def test_mps_without_a_working_set_is_an_error() -> None:
         pytest.raises(RuntimeError, match="Metal"),
     ):
         MpsSRTPlatform().get_device_total_memory()
+
+
+def test_mps_properties_have_the_working_set_as_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sglang import _platform_stubs
+
+    monkeypatch.setattr(_platform_stubs, "_cached_props", None)
+    with mock.patch("torch.mps.recommended_max_memory", return_value=800):
+        assert _platform_stubs.get_device_properties().total_memory == 800
+    assert _platform_stubs.get_device_properties().total_memory == 800  # asked once
