@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sglang.srt.distributed.parallel_state import GroupCoordinator
-from sglang.srt.environ import Envs, envs
+from sglang.srt.environ import envs
 from sglang.srt.layers.attention.torch_native_backend import TorchNativeAttnBackend
 from sglang.srt.layers.sampler import Sampler
 from sglang.srt.managers.io_struct import TokenizedGenerateReqInput
@@ -339,18 +339,3 @@ def test_variables_are_read_when_asked_and_the_older_name_wins(monkeypatch: pyte
     assert not envs.SGLANG_PLATFORM.is_set()
     with pytest.raises(RuntimeError, match="get"):
         bool(envs.SGLANG_PLATFORM)
-
-
-def test_a_variable_that_cannot_be_read_warns_and_keeps_its_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sglang.srt.environ import EnvBool, EnvInt
-
-    class More(Envs):
-        SGLANG_NUMBER = EnvInt(4)
-        SGLANG_FLAG = EnvBool(False)
-
-    monkeypatch.setenv("SGLANG_NUMBER", "many")
-    with pytest.warns(UserWarning, match="SGLANG_NUMBER='many'"):
-        assert More.SGLANG_NUMBER.get() == 4
-    for text, value in (("1", True), ("YES", True), ("0", False), ("n", False)):
-        monkeypatch.setenv("SGLANG_FLAG", text)
-        assert More.SGLANG_FLAG.get() is value

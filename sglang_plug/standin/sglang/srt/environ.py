@@ -7,46 +7,32 @@ from __future__ import annotations
 
 import contextlib
 import os
-import warnings
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-T = TypeVar("T")
 
-
-class EnvField(Generic[T]):
+class EnvStr:
     """One variable with its default. Must never be used as a truth value: call `.get()`."""
 
-    def __init__(self, default: T) -> None:
+    def __init__(self, default: str) -> None:
         self.default = default
         self.name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    def parse(self, value: str) -> T:
-        """Turn the variable's text into its value. Raises: ValueError."""
-        raise NotImplementedError
-
-    def get(self) -> T:
-        """Return the value, or the default (with a warning) where the text cannot be read."""
+    def get(self) -> str:
+        """Return the value, or the default."""
         older = "SGL_" + self.name.removeprefix("SGLANG_")
-        value = os.environ.get(older, os.environ.get(self.name))
-        if value is None:
-            return self.default
-        try:
-            return self.parse(value)
-        except ValueError as error:
-            warnings.warn(f"{self.name}={value!r} cannot be read ({error}); using {self.default!r}", stacklevel=2)
-            return self.default
+        return os.environ.get(older, os.environ.get(self.name, self.default))
 
     def is_set(self) -> bool:
         """Tell whether the variable exists, under its present name."""
         return self.name in os.environ
 
-    def set(self, value: Any) -> None:
+    def set(self, value: object) -> None:
         """Set the variable for this process and its children."""
         os.environ[self.name] = str(value)
 
@@ -55,7 +41,7 @@ class EnvField(Generic[T]):
         os.environ.pop(self.name, None)
 
     @contextlib.contextmanager
-    def override(self, value: Any) -> Iterator[None]:
+    def override(self, value: object) -> Iterator[None]:
         """Set the variable within a `with` block."""
         before = os.environ.get(self.name)
         self.set(value)
@@ -66,32 +52,6 @@ class EnvField(Generic[T]):
 
     def __bool__(self) -> bool:
         raise RuntimeError(f"write envs.{self.name}.get(), not envs.{self.name}")
-
-
-class EnvStr(EnvField[str]):
-    """A variable that holds text."""
-
-    def parse(self, value: str) -> str:
-        return value
-
-
-class EnvInt(EnvField[int]):
-    """A variable that holds a whole number."""
-
-    def parse(self, value: str) -> int:
-        return int(value)
-
-
-class EnvBool(EnvField[bool]):
-    """A variable that holds yes or no."""
-
-    def parse(self, value: str) -> bool:
-        text = value.lower()
-        if text in {"true", "1", "yes", "y"}:
-            return True
-        if text in {"false", "0", "no", "n"}:
-            return False
-        raise ValueError("neither true nor false")
 
 
 class Envs:

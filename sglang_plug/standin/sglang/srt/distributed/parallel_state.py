@@ -98,11 +98,3 @@ def get_tp_group() -> GroupCoordinator:
     if _tp_group is None:
         _tp_group = GroupCoordinator(0, 1, torch.device("cpu"))
     return _tp_group
-
-
-def destroy_distributed() -> None:
-    """Leave the ranks."""
-    global _tp_group  # noqa: PLW0603 - as above
-    _tp_group = None
-    if dist.is_initialized():
-        dist.destroy_process_group()

@@ -64,7 +64,9 @@ class Tokenizer:
         environment.filters["tojson"] = lambda value, **options: json.dumps(value, ensure_ascii=False, **options)
         special = {name: _text(self.config.get(name)) for name in ("bos_token", "eos_token", "pad_token", "unk_token")}
         try:
-            return environment.from_string(template).render(messages=messages, **{"add_generation_prompt": True, **special, **(variables or {})})
+            return environment.from_string(template).render(
+                messages=messages, **{"add_generation_prompt": True, **special, **(variables or {})}
+            )
         except (TemplateError, TypeError) as error:
             raise ValueError(f"the chat template refuses these messages: {error}") from error
 

@@ -33,32 +33,8 @@ class ReqToTokenPool:
         self.req_to_token[slot, start : start + len(rows)] = rows
 
 
-class KVCache:
-    """A pool's size and layout. A platform's own pool takes the same arguments by name."""
-
-    def __init__(
-        self,
-        size: int,
-        page_size: int,
-        dtype: torch.dtype,
-        layer_num: int,
-        device: Any,
-        enable_memory_saver: bool = False,
-        start_layer: int | None = None,
-        end_layer: int | None = None,
-    ) -> None:
-        self.size = size
-        self.page_size = page_size
-        self.dtype = self.store_dtype = dtype
-        self.layer_num = layer_num
-        self.device = device
-        self.enable_memory_saver = enable_memory_saver
-        self.start_layer = start_layer or 0
-        self.end_layer = layer_num - 1 if end_layer is None else end_layer
-
-
-class MHATokenToKVPool(KVCache):
-    """Keys and values of multi-head attention: per layer, (tokens, heads, head width)."""
+class MHATokenToKVPool:
+    """Keys and values of multi-head attention: per layer, (tokens, heads, head width). A platform's own pool takes the same arguments."""
 
     def __init__(
         self,
@@ -70,11 +46,19 @@ class MHATokenToKVPool(KVCache):
         layer_num: int,
         device: Any,
         enable_memory_saver: bool = False,
-        **layout: Any,
+        start_layer: int | None = None,
+        end_layer: int | None = None,
     ) -> None:
-        super().__init__(size, page_size, dtype, layer_num, device, enable_memory_saver, **layout)
+        self.size = size
+        self.page_size = page_size
+        self.dtype = self.store_dtype = dtype
         self.head_num = head_num
         self.head_dim = head_dim
+        self.layer_num = layer_num
+        self.device = device
+        self.enable_memory_saver = enable_memory_saver
+        self.start_layer = start_layer or 0
+        self.end_layer = layer_num - 1 if end_layer is None else end_layer
         self._create_buffers()
 
     def _create_buffers(self) -> None:
