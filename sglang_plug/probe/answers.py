@@ -9,7 +9,13 @@ from sglang_plug.core.selection import Activation, Detection, ErrorFacts
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PHASES = {"load": "import", "call": "activate()"}
+PHASES = {
+    "load": "import",
+    "call": "activate()",
+    "class": "the import of its class",
+    "instance": "its class's constructor",
+    "host": "loading the platform in the host",
+}
 
 
 def activation(facts: Mapping[str, Any]) -> Activation:

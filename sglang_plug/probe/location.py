@@ -28,6 +28,8 @@ def judge(resolution: Resolution, found: Mapping[str, Any], *, has_sglang: bool)
     verdict = found["verdict"]
     if broken is not None:
         return _broken_import(resolution, broken)
+    if found["plain"]:
+        return _baseless(resolution, found, place)
     if verdict in {"defined", "reexported"}:
         return _present(qualname, found, place), None
     if verdict == "dynamic":
@@ -46,6 +48,13 @@ def _present(qualname: str, found: Mapping[str, Any], place: str) -> Step:
     how = "defined" if found["verdict"] == "defined" else f"re-exported, defined in {found['module']}"
     bases = f", derives from {', '.join(found['bases'])}" if found["bases"] else ""
     return Step("source", qualname, "present", f"{how} at {place}{bases}")
+
+
+def _baseless(resolution: Resolution, found: Mapping[str, Any], place: str) -> tuple[Step, Failure]:
+    base = POLICIES[resolution.runtime].platform_class
+    message = f"{resolution.qualname} derives from nothing, so it is no {base.rpartition('.')[2]}"
+    failure = Failure("TypeError", message, cause=f"defined at {place}", hint=f"derive it from {base}")
+    return Step("source", resolution.qualname or "", "failed", f"{message} ({place})"), failure
 
 
 def _first_failure(rows: Sequence[Mapping[str, Any]], *, has_sglang: bool) -> Mapping[str, Any] | None:

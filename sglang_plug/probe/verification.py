@@ -26,11 +26,26 @@ def _verify_one(inquiry: Inquiry, decision: Decision) -> Decision:
     host = summarise(facts, rules.runtime, real=inquiry.has_sglang)
     enum = rules.builtin(decision.resolution.name).enum if decision.resolution.outcome == "builtin" and decision.resolution.name else None
     step, failure = compare(decision.resolution, host, enum)
+    if failure is not None and failure.type == "VerificationError":
+        failure = _blame(failure, decision.resolution, facts)
     steps = (*decision.resolution.steps, step, *_plugin_steps(decision, host))
     resolution = replace(decision.resolution, steps=steps)
     if failure is not None:
         resolution = replace(resolution, outcome="error", error=failure)
     return replace(decision, resolution=resolution, host=host)
+
+
+def _blame(failure: Failure, ours: Resolution, facts: Mapping[str, Any]) -> Failure:
+    """Tell a plugin that answers differently each time from a defect of ours."""
+    said = {
+        step.subject: step.data.get("qualname") for step in ours.steps if step.rule == "activate" and step.verdict in {"active", "inactive"}
+    }
+    for key, trial in facts["platforms"].items():
+        name, report = key.split("|")[1], trial["value"]
+        if name in said and report is not None and "returned" in report and report["returned"].get("text") != said[name]:
+            cause = f"activate() of {name!r} returned {said[name]!r} the first time and {report['returned'].get('text')!r} the second"
+            return replace(failure, cause=cause, hint="let activate() answer by what the machine has, the same every time")
+    return failure
 
 
 def summarise(facts: Mapping[str, Any], runtime: str, *, real: bool) -> dict[str, Any]:
@@ -51,8 +66,21 @@ def summarise(facts: Mapping[str, Any], runtime: str, *, real: bool) -> dict[str
     messages = [record["message"] for record in log]
     summary["executed"] = sorted(_after(messages, ("Executed general plugin: ", "Executed diffusion plugin: ")))
     summary["targets"] = (together.get("value") or {}).get("targets", [])
-    summary["failed"] = [record["message"] for record in log if record["level"] in {"ERROR", "CRITICAL"}]
+    summary["failed"] = [*_failed_alone(facts), *(record["message"] for record in log if record["level"] in {"ERROR", "CRITICAL"})]
     return summary
+
+
+def _failed_alone(facts: Mapping[str, Any]) -> list[str]:
+    """Say which hook plugins failed when each was tried by itself, for those the host is not asked to run all together."""
+    found = []
+    for key, trial in facts["plugins"].items():
+        name, report = key.split("|")[1], trial["value"]
+        if report is None:
+            found.append(f"{name}: {answers.ending({**trial, 'stage': None})}")
+            continue
+        errors = [phase["error"] for phase in report["phases"].values() if phase.get("error")]
+        found += [f"{name}: {error['type']}: {error['message']}" for error in errors[:1]]
+    return found
 
 
 def _resolved(facts: Mapping[str, Any]) -> dict[str, str]:
@@ -78,7 +106,7 @@ def _platform(facts: Mapping[str, Any], runtime: str) -> dict[str, Any]:
         return {"error": _blocked(facts, verdict["blocked"])}
     report = verdict.get("value")
     if report is None:
-        ending = answers.ending({**verdict, "stage": None})
+        ending = answers.ending({**verdict, "stage": "host"})
         return {"error": {"type": ending.type, "message": ending.message, "cause": ending.cause}}
     failed = report["phases"]["host"].get("error")
     if failed:
@@ -144,8 +172,8 @@ def compare(ours: Resolution, host: Mapping[str, Any], enum: str | None = None) 
     if host["class"] is None:
         message = f"the host ({subject}) gave no answer in its dry run"
         return Step("verify", subject, "failed", message), Failure("VerificationError", message, hint="try: sglang-plug doctor --verbose")
-    named = host["resolved"].get(ours.qualname, ours.qualname)
-    if same_class(named, host["class"]) or (enum is not None and host["enum"] == enum and host["class"].startswith("sglang.")):
+    variant = enum is not None and host["enum"] == enum and host["class"].startswith("sglang.")
+    if variant or _is_chosen(ours.qualname, host):
         return Step("verify", subject, "agrees", f"the host chose {host['class']} (device {host['device_name']})"), None
     return _differ(subject, f"the host chose {host['class']}", ours)
 
@@ -153,6 +181,14 @@ def compare(ours: Resolution, host: Mapping[str, Any], enum: str | None = None) 
 def same_error(ours: str, theirs: str) -> bool:
     """Tell whether two error types are one: compared by their last name, since the host may use a class of its own."""
     return ours.rsplit(".", maxsplit=1)[-1] == theirs.rsplit(".", maxsplit=1)[-1]
+
+
+def _is_chosen(ours: str | None, host: Mapping[str, Any]) -> bool:
+    """Tell whether the host's class is the one we name, by what each callback's text led to there, where that is known."""
+    known = host["resolved"]
+    if known and ours not in known:
+        return ours is not None and ours.replace(":", ".") == host["class"]
+    return same_class(known.get(ours, ours), host["class"])
 
 
 def same_class(ours: str | None, theirs: str) -> bool:

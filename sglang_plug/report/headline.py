@@ -34,6 +34,12 @@ def headline(survey: Survey, runtime: str) -> Headline:
     decision = survey.decisions[runtime]
     resolution = decision.resolution
     label = decision.policy.label
+    if resolution.error is not None and resolution.error.type == "VerificationError":
+        return Headline(
+            f"{label}: {resolution.error.message}" + (f" ({cause})" if (cause := resolution.error.cause) else ""),
+            "bad",
+            resolution.error.hint,
+        )
     if resolution.error is not None:
         return Headline(f"{label} will not start: {_error(resolution.error)}", "bad", resolution.error.hint)
     if resolution.outcome == "plugin":

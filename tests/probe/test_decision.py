@@ -15,6 +15,7 @@ from tests.plugins.install import DIFFUSION_PLATFORM, DIFFUSION_PLATFORMS, DIFFU
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from sglang_plug.core.resolution import Resolution, Step
     from sglang_plug.probe.environment import Environment
@@ -169,13 +170,15 @@ def test_what_ends_the_process_ends_it_in_automatic_selection_too(
         ("'NAME.lost.Plat'", "srt", "AttributeError", "No module named 'pa.nowhere'"),
         ("'NAME.lost:Plat'", "srt", "ModuleNotFoundError", "No module named 'pa.nowhere'"),
         ("'nowhere.Plat'", "srt", "ModuleNotFoundError", "no module named 'nowhere'"),
+        ("'NAME.baseless.Plat'", "srt", "TypeError", "pa.baseless.Plat derives from nothing, so it is no SRTPlatform"),
+        ("'NAME.baseless.Plat'", "diffusion", "TypeError", "so it is no Platform"),
         ("'NAME.broken.Plat'", "srt", "SyntaxError", ""),
     ],
 )
 def test_wrong_answers(here: Callable[..., Environment], site: Site, returned: str, runtime: str, kind: str, word: str) -> None:
     body = f"def activate():\n    return {returned.replace('NAME', 'pa')}\n"
     install.platform(site, "pa", body, group=SRT_PLATFORMS if runtime == "srt" else DIFFUSION_PLATFORMS)
-    site.write({"pa/lost.py": "from .nowhere import Plat\n", "pa/broken.py": "class Plat(:\n"})
+    site.write({"pa/lost.py": "from .nowhere import Plat\n", "pa/broken.py": "class Plat(:\n", "pa/baseless.py": "class Plat: pass\n"})
     error = decide(here(), (runtime,))[runtime].error
     assert error is not None
     assert error.type == kind
@@ -355,8 +358,24 @@ def test_what_ends_the_process_is_named_on_the_trail(here: Callable[..., Environ
     assert why in found.why
 
 
+def test_verify_tells_an_unsteady_callback_from_a_defect_of_ours(here: Callable[..., Environment], site: Site, tmp_path: Path) -> None:
+    mark = str(tmp_path / "mark")
+    body = f"import os\ndef activate():\n    if os.path.exists({mark!r}): return 'pa.other.Plat'\n    open({mark!r}, 'w').close()\n"
+    install.platform(site, "pa", body + "    return 'pa.plat.Plat'\n")
+    site.write({"pa/other.py": install.PLATFORM})
+    install.hook(site, "def register(): raise OSError('no such library')\n")
+    decision = survey(here(), ("srt",), verify=True).decisions["srt"]
+    error = decision.resolution.error
+    assert error is not None
+    assert error.type == "VerificationError"
+    assert error.cause == "activate() of 'pa' returned 'pa.plat.Plat' the first time and 'pa.other.Plat' the second"
+    assert "defect" not in (error.hint or "")
+    (plugins,) = [one.why for one in decision.resolution.steps if one.subject == "hook plugins"]
+    assert "did not run: hk; hk: OSError: no such library" in plugins
+
+
 def test_a_missing_import_of_the_class_is_certain_only_beside_sglang(here: Callable[..., Environment], site: Site) -> None:
-    install.platform(site, plat="import vendor_rt_missing\nclass Plat: pass\n")
+    install.platform(site, plat="import vendor_rt_missing\nclass Plat(dict): pass\n")
     assert step(srt(here()), "source", "doubtful")
     site.add("sglang", None, {"sglang/__init__.py": "", "sglang/srt/__init__.py": ""}, version="0.5.23")
     error = srt(here()).error

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sglang_plug.probe.parent import Probe
     from tests.plugins.install import Site
 
-PLAT = "class Plat: pass\n"
+PLAT = "class Plat(dict): pass\n"
 ORACLE = """
 import json, pkgutil, sys
 answers = {}

@@ -54,6 +54,7 @@ def test_a_variant_of_the_builtin_is_the_builtin() -> None:
     ("ours", "theirs", "both"),
     [
         (PLUGIN, host(**{"class": "sglang.srt.platforms.interface.SRTPlatform"}), ("pa.plat.Plat", "SRTPlatform")),
+        (PLUGIN, host(**{"class": "pa.second.Plat"}, resolved={"pa.second.Plat": "pa.second.Plat"}), ("pa.plat.Plat", "pa.second.Plat")),
         (BUILTIN, host(**{"class": "pa.plat.Plat"}), ("cpu", "pa.plat.Plat")),
         (ERROR, host(**{"class": "pa.plat.Plat"}), ("RuntimeError: not found", "pa.plat.Plat")),
         (BUILTIN, host(error={"type": "OSError", "message": "hw", "cause": None}), ("cpu", "OSError: hw")),

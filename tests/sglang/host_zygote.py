@@ -1,6 +1,6 @@
 """Runs the real host once per scenario, each in a fork that shares the heavy imports (torch, transformers) but nothing of SGLang.
 
-Started with the engine's python. A line of JSON in: {"path": [folder], "env": {…}, "first": folder}; a line out:
+Started with the engine's python. A line of JSON in: {"path": [folder], "env": {…}, "first": folder, "runtimes": […]}; a line out:
 {"srt": {"class"} | {"error", "message"}, "diffusion": …, "plugins": {"srt": [names executed]}} or {"ended": wait status}.
 """
 
@@ -93,14 +93,13 @@ def play(scenario):
     os.environ.update(scenario["env"])
     importlib.invalidate_caches()
     answer = {}
-    for name, ask in (("srt", srt), ("diffusion", diffusion)):
+    for name in scenario["runtimes"]:
         try:
-            answer[name] = ask()
+            answer[name] = {"srt": srt, "diffusion": diffusion}[name]()
         except Exception as exc:
             answer[name] = facts_of(exc)
-    answer["plugins"] = {
-        name: executed(load) for name, load in (("srt", load_srt), ("diffusion", load_diffusion)) if "error" not in answer[name]
-    }
+    loaders = {"srt": load_srt, "diffusion": load_diffusion}
+    answer["plugins"] = {name: executed(loaders[name]) for name in scenario["runtimes"] if "error" not in answer[name]}
     return answer
 
 

@@ -69,6 +69,7 @@ BEHAVIOURS = {
     "gone_colon": 'def activate(): return "NAME.gone:Plat"',
     "deep": 'def activate(): return "NAME.deep.Plat"',
     "guarded": 'def activate(): return "NAME.guarded.Plat"',
+    "baseless": 'def activate(): return "NAME.baseless.Plat"',
     "keyboard": "def activate(): raise KeyboardInterrupt",
 }
 
@@ -153,6 +154,7 @@ def lay(scenario: Scenario, root: Path) -> Site:
         site.write(
             {f"{module}/gone.py": "from .plat import Gone\nfrom .plat import Plat\n", f"{module}/deep.py": "from .gone import Plat\n"}
         )
+        site.write({f"{module}/baseless.py": "class Plat: pass\n"})
         site.write({f"{module}/guarded.py": "try:\n    from .gone import Plat\nexcept ImportError:\n    from .plat import Plat\n"})
         rows.setdefault(owner, {}).setdefault(platforms, {})[name] = f"{module}:activate"
     for name, owner in scenario.hooks:
@@ -248,7 +250,7 @@ RUNS = [(release, scenario) for step, release in enumerate(ENGINES) for scenario
 def test_resolve_says_what_the_host_does(scenario: Scenario, host: Host, tmp_path: Path) -> None:
     site = lay(scenario, tmp_path / "site")
     bin_folder = os.path.dirname(host.python)
-    theirs = host.ask({"path": [str(site.root)], "env": scenario.env, "first": bin_folder})
+    theirs = host.ask({"path": [str(site.root)], "env": scenario.env, "first": bin_folder, "runtimes": host.runtimes})
     environment = Environment(str(host.python), site.env(**scenario.env), str(tmp_path), "script")
     found = survey(environment, ("srt", "diffusion"))
     assert found.release == host.release

@@ -17,10 +17,10 @@ def locate(request: dict[str, Any]) -> dict[str, Any]:
         request: {"qualname", "owned"}: `owned` are the top-level modules of the plugin's distribution.
 
     Returns:
-        {"verdict", "module", "name", "file", "line", "bases", "why", "near", "missing_imports"}, where `verdict` is
+        {"verdict", "module", "name", "file", "line", "bases", "plain", "why", "near", "missing_imports"}, where `verdict` is
         `defined`, `reexported`, `dynamic` (a module `__getattr__`, an extension module: only an import can tell),
         `missing_module`, `missing_name`, `not_a_class`, `unparsable`, `unreadable` or `malformed`; see `imports.Walk.follow`
-        for `missing_imports`.
+        for `missing_imports`. `plain` is true of a class without bases, which nothing can make a platform.
     """
     qualname = request["qualname"]
     dotted, colon, rest = qualname.strip().partition(":")
@@ -53,6 +53,7 @@ def _verdict(verdict: str, **facts: Any) -> dict[str, Any]:
         "bases": [],
         "why": "",
         "near": [],
+        "plain": False,
         "missing_imports": [],
     }
     return {"verdict": verdict, **empty, **facts}
@@ -107,7 +108,8 @@ def _judge(node: Any, facts: dict[str, Any], attributes: list[str], spec: Any, d
 def _in_class(node: ast.ClassDef, facts: dict[str, Any], inner: list[str]) -> dict[str, Any]:
     """A class, or what is nested in it."""
     if not inner:
-        return _verdict("defined", **facts, line=node.lineno, bases=[ast.unparse(base) for base in node.bases])
+        plain = not (node.bases or node.keywords or node.decorator_list)
+        return _verdict("defined", **facts, line=node.lineno, bases=[ast.unparse(base) for base in node.bases], plain=plain)
     below = _bindings(list(_flatten(node.body)), inner[0])
     if below and isinstance(below[-1], ast.ClassDef):
         return _in_class(below[-1], facts, inner[1:])
