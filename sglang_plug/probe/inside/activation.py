@@ -181,12 +181,14 @@ def below(exc: BaseException) -> BaseException | None:
 
 def _head(exc: BaseException) -> dict[str, Any]:
     kind = type(exc)
-    name = kind.__name__ if kind.__module__ in ("builtins", "__main__") else kind.__module__ + "." + kind.__qualname__
     try:
         message = str(exc)
     except Exception:
         message = "<message cannot be shown>"
     mro = [base.__name__ for base in kind.__mro__ if base.__module__ == "builtins"]
+    name = kind.__name__ if kind.__module__ in ("builtins", "__main__") else kind.__module__ + "." + kind.__qualname__
+    if kind.__module__.startswith("sglang_plug."):
+        name = mro[0]  # the stand-in's own; SGLang raises the built-in one
     head = {"type": name, "message": message[:LONG], "exception": isinstance(exc, Exception)}
     return {**head, "builtin": next((m for m in mro if hasattr(builtins, m)), "BaseException")}
 
@@ -197,7 +199,7 @@ def where(exc: BaseException) -> dict[str, Any] | None:
 
     if isinstance(exc, SyntaxError) and exc.filename:
         return {"file": exc.filename, "line": exc.lineno, "function": "<module>"}
-    here = os.path.dirname(os.path.abspath(__file__))
+    here = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # ours, the stand-in included
     stdlib = os.path.dirname(os.__file__)
     best = None
     for frame in traceback.extract_tb(exc.__traceback__):
