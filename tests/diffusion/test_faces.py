@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import pytest
+from sglang.cli import serve
 from sglang.multimodal_gen.runtime import platforms
 from sglang.multimodal_gen.runtime.managers import worker_bootstrap
 from sglang.multimodal_gen.runtime.platforms import Platform, PlatformEnum, plugins
@@ -209,6 +210,21 @@ def test_what_a_scripts_module_scope_may_import(
     monkeypatch.setattr(worker_bootstrap, "sys", SimpleNamespace(modules=there))
     worker_bootstrap._warn_if_runtime_imported_early()
     assert (module in caplog.text and "offline.py" in caplog.text) is warned
+
+
+@pytest.mark.parametrize(
+    ("argv", "diffusion"),
+    [
+        (["tiny-dit"], True),
+        (["tiny-dit", "--port", "1"], True),
+        (["--model-path", "tiny-dit"], True),
+        (["--model-path=tiny-dit"], True),
+        (["tiny-llama"], False),
+        ([], False),
+    ],
+)
+def test_serve_knows_an_image_model_by_its_name(argv: list[str], diffusion: bool):
+    assert serve._is_diffusion(argv) is diffusion
 
 
 IMPORTS = """

@@ -380,6 +380,8 @@ def test_platform_defaults_yield_to_the_user(model: Path, current: Callable[[Any
         ({"model_path": "/nowhere"}, "no model_index.json"),
         ({"num_gpus": 0}, "--num-gpus"),
         ({"tp_size": 2}, "--tp-size"),
+        ({"port": 99999}, "--port"),
+        ({"log_level": "loud"}, "--log-level"),
         ({"attention_backend": "magic"}, "magic"),
         ({"no_such": 1}, "no_such"),
     ],

@@ -50,6 +50,8 @@ def _split_kind(argv: list[str]) -> tuple[str, list[str]]:
 
 def _is_diffusion(argv: list[str]) -> bool:
     """Tell whether the model is a diffusion pipeline: the stand-in's own, or a folder that says so."""
+    if argv and not argv[0].startswith("-"):  # `serve MODEL`
+        argv = ["--model-path", *argv]
     for index, word in enumerate(argv):
         name, _, value = word.partition("=")
         if name in {"--model-path", "--model"}:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import logging
 import shutil
 import socket
 from dataclasses import dataclass, field
@@ -87,6 +88,10 @@ class ServerArgs:
             raise ValueError(f"--model-path is required; the stand-in's own model is called {BUILTIN_MODEL}")
         if self.num_gpus < 1:
             raise ValueError(f"--num-gpus must be at least 1, not {self.num_gpus}")
+        if not 0 < self.port < 1 << 16:
+            raise ValueError(f"--port must be from 1 to 65535, not {self.port}")
+        if self.log_level.upper() not in logging.getLevelNamesMapping():
+            raise ValueError(f"--log-level must be debug, info, warning, error or critical, not {self.log_level!r}")
         if self.tp_size != 1 or self.sp_degree not in (None, self.num_gpus):
             raise ValueError(f"the stand-in shares the sequence among all workers: --tp-size must be 1 and --sp-degree {self.num_gpus}")
         if self.attention_backend is not None and backend_name_to_enum(self.attention_backend) is None:
