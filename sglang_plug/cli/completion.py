@@ -68,10 +68,9 @@ def completion(
     Examples:
 
     \b
-      sglang-plug completion bash \\
-        > ~/.local/share/bash-completion/completions/sglang-plug
-      sglang-plug completion zsh > ~/.zfunc/_sglang-plug
-      sglang-plug completion fish > ~/.config/fish/completions/sglang-plug.fish
+      source <(sglang-plug completion bash)   # in ~/.bashrc
+      source <(sglang-plug completion zsh)    # in ~/.zshrc, below compinit
+      sglang-plug completion fish | source    # in ~/.config/fish/config.fish
 
     Exit status: 0 printed, 2 wrong usage.
     """

@@ -121,8 +121,8 @@ def doctor(
 
     \b
       sglang-plug doctor
-      sglang-plug doctor my_platform --verbose
-      sglang-plug doctor --python /opt/venv --format sarif -o doctor.sarif
+      sglang-plug doctor mydev --verbose
+      sglang-plug doctor --python ./venv --format sarif -o doctor.sarif
 
     Exit status: 0 no errors (with --strict: no warnings either), 1 findings, 2 wrong usage.
     """

@@ -55,11 +55,11 @@ def hooks(
     Examples:
 
     \b
-      sglang-plug hooks /tmp/hooks
-      sglang-plug hooks /tmp/hooks --format trace -o trace.json
-      sglang-plug hooks /tmp/hooks --strict --format json
+      sglang-plug hooks ./run
+      sglang-plug hooks ./run --format trace -o trace.json
+      sglang-plug hooks ./run --strict --format json
 
-    Exit status: 0 nothing failed, 1 a hook or a plugin failed (with --strict: or a hook never fired), 2 wrong usage.
+    Exit status: 0 nothing failed, 1 a hook or a plugin failed, or nothing was recorded (with --strict: or a hook never fired), 2 wrong usage.
     """
     from sglang_plug.launch import recording
     from sglang_plug.report import hooks as report
@@ -74,6 +74,6 @@ def hooks(
             typer.echo(text, nl=False)
         else:
             output.write_text(text, encoding="utf-8")
-    bad = recording.failed(found) or any(process.plugins_failed for process in found.processes) or found.damaged
+    bad = recording.failed(found) or any(process.plugins_failed for process in found.processes) or found.damaged or not found.processes
     if bad or (strict and recording.silent(found)):
         raise typer.Exit(1)

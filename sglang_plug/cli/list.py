@@ -25,7 +25,7 @@ def list_(
 
     \b
       sglang-plug list
-      sglang-plug list --python /opt/venv
+      sglang-plug list --python ./venv
       sglang-plug list --runtime srt --format json
 
     Exit status: 0 the metadata could be read, 1 a file is so broken that SGLang cannot read any, 2 wrong usage.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -102,7 +103,7 @@ def resolve(
     \b
       sglang-plug resolve
       sglang-plug resolve --runtime srt --platform mydev --sglang 0.5.17
-      sglang-plug resolve --python /opt/venv --verify --format json
+      sglang-plug resolve --python ./venv --verify --format json
 
     Exit status: 0 a platform was decided for every runtime, 1 a decision is an error (or, with --strict, a plugin failed), 2 wrong usage.
     """
@@ -187,6 +188,12 @@ def _answer_hook(target: str, environment: Environment, wanted: str | None, outp
 
     if output_format not in {Format.TEXT, Format.JSON}:
         raise UsageError(f"--hook is answered as text or json, not as {output_format.value}", hint="add --format json")
+    if not re.match(r"\s*sglang[.:]\w", target):
+        raise UsageError(
+            f"{target!r} is no part of SGLang, so which processes run it is not known",
+            subject="--hook",
+            hint="name something of SGLang's: sglang-plug contract targets 'sglang.srt.managers.*'",
+        )
     if wanted is None:
         with take(environment) as probe:
             here = choose_release(probe.require(FIRST)["sglang"], None)[0]
@@ -200,5 +207,5 @@ def _answer_hook(target: str, environment: Environment, wanted: str | None, outp
         typer.echo(hook_reach.document(found, release.version))
     else:
         hook_reach.write(found, release.version)
-    if found.is_dead:
+    if found.is_dead or found.fires_nowhere:
         raise typer.Exit(1)

@@ -127,7 +127,7 @@ def serve(
 
     \b
       sglang-plug serve --platform mydev --model-path ./model --port 30000
-      sglang-plug serve --record /tmp/hooks --engine standin
+      sglang-plug serve --record ./run --engine standin
       sglang-plug serve --print-command --format kubernetes -- \\
         --model-path /models/llama --tp-size 8
 
