@@ -15,6 +15,15 @@ if TYPE_CHECKING:
 
 LAUNCH = "launch.json"
 
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError, RecursionError)
+_TEXT = (str, type(None))
+# What a record must look like: anybody may have written it.
+_PROCESS: dict[str, Any] = {"role": str, "pid": int, "runtime": str, "rank": dict, "parent": int, "sglang": _TEXT}
+_PROCESS |= {"platform": (dict, type(None)), "plugins_failed": list, "hooks": list}
+_HOOK: dict[str, Any] = {"target": str, "type": str, "hook": str, "plugin": _TEXT, "dist": _TEXT, "applied": bool, "is_class": bool}
+_PLATFORM = {"qualname": str, "device_name": str, "device_type": str}
+_FAILURE = {"error": str, "cause": str}
+
 
 @dataclass(frozen=True)
 class HookRecord:
@@ -107,7 +116,9 @@ def read(folder: Path) -> Recording:
     damaged: tuple[tuple[str, str], ...] = ()
     try:
         launch = json.loads((folder / LAUNCH).read_text(encoding="utf-8") or "{}")
-    except (OSError, ValueError) as exc:
+        for process in _shaped(launch, {}).get("processes", ()):
+            _shaped(process, {"pid": int, "title": str})
+    except _UNREADABLE as exc:
         launch, damaged = {}, ((LAUNCH, f"{type(exc).__name__}: {exc}"),)
     processes, unreadable = read_processes(folder)
     return Recording(launch, processes, damaged + unreadable)
@@ -120,14 +131,36 @@ def read_processes(folder: Path) -> tuple[tuple[ProcessRecord, ...], tuple[tuple
         if path.name == LAUNCH:
             continue
         try:
+            if not path.is_file():
+                raise ValueError("not a file")
             processes.append(_process(json.loads(path.read_text(encoding="utf-8")), folder))
-        except (OSError, ValueError, KeyError, TypeError) as exc:
+        except _UNREADABLE as exc:
             damaged.append((path.name, f"{type(exc).__name__}: {exc}"))
     processes.sort(key=lambda p: (p.role != "main", p.role, sorted(p.rank.items()), p.pid))
     return tuple(processes), tuple(damaged)
 
 
-def _process(facts: dict[str, Any], folder: Path) -> ProcessRecord:
+def _shaped(facts: Any, shape: dict[str, Any]) -> Any:
+    """Return `facts` where they are an object with these members.
+
+    Raises:
+        KeyError, TypeError: they are not.
+    """
+    if not isinstance(facts, dict):
+        raise TypeError(f"{type(facts).__name__} where an object belongs")
+    for name, kind in shape.items():
+        if not isinstance(facts[name], kind):
+            raise TypeError(f"{name} is {type(facts[name]).__name__}")
+    return facts
+
+
+def _process(facts: Any, folder: Path) -> ProcessRecord:
+    _shaped(facts, _PROCESS)
+    _shaped(facts["rank"], dict.fromkeys(facts["rank"], int))
+    if facts["platform"] is not None:
+        _shaped(facts["platform"], _PLATFORM)
+    for failure in facts["plugins_failed"]:
+        _shaped(failure, {"plugin": str, "phase": str, **_FAILURE})
     return ProcessRecord(
         role=facts["role"],
         pid=facts["pid"],
@@ -141,8 +174,9 @@ def _process(facts: dict[str, Any], folder: Path) -> ProcessRecord:
     )
 
 
-def _hook(entry: dict[str, Any], folder: Path) -> HookRecord:
-    failure = entry.get("failure") or {}
+def _hook(entry: Any, folder: Path) -> HookRecord:
+    _shaped(entry, _HOOK)
+    failure = _shaped(entry["failure"], _FAILURE) if entry.get("failure") else {}
     record = HookRecord(
         target=entry["target"],
         type=entry["type"],
@@ -154,11 +188,15 @@ def _hook(entry: dict[str, Any], folder: Path) -> HookRecord:
         cause=failure.get("cause"),
         is_class=entry["is_class"],
     )
-    where = entry.get("counter")
-    return record if where is None else _with_counts(record, folder / Path(where["file"]).name, int(where["word"]))
+    if (where := entry.get("counter")) is None:
+        return record
+    _shaped(where, {"file": str, "word": int})
+    return _with_counts(record, folder / Path(where["file"]).name, where["word"])
 
 
 def _with_counts(record: HookRecord, path: Path, word: int) -> HookRecord:
+    if not path.is_file():
+        raise ValueError(f"{path.name} is not there")
     with path.open("rb") as file:
         file.seek(word * 8)
         words = memoryview(file.read(counters.BLOCK * 8)).cast("Q")

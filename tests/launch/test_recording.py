@@ -215,9 +215,11 @@ def test_a_full_disk_ends_the_recording_not_the_process(site, tmp_path):
     done = run(plan, LOAD + "import target\nprint(target.work(1))", preexec_fn=poor)
     assert done.returncode == 0
     assert done.stdout == "4\n"
-    assert "recording ends in this process (main, pid" in done.stderr
+    assert "calls are not counted in this process (main, pid" in done.stderr
     assert "The engine goes on" in done.stderr
-    assert recording.read(records).processes == ()
+    (process,) = recording.read(records).processes  # a record is small, and fits
+    assert any(hook.applied for hook in process.hooks)
+    assert not any(hook.counted for hook in process.hooks)
     assert list(records.glob("*.bin")) == []
 
 
@@ -248,6 +250,36 @@ def test_damaged_records_are_told(site, tmp_path):
     (tmp_path / "records" / "scheduler-1-srt.json").write_text("{")
     names = [name for name, _ in recording.read(tmp_path / "records").damaged]
     assert names == [f"main-{found.processes[0].pid}-srt.json", "scheduler-1-srt.json"]
+
+
+def test_records_that_somebody_else_wrote_are_told_and_break_nothing(site, tmp_path):
+    folder = tmp_path / "records"
+    _, _ = record(site, folder, "")
+    (good,) = [path for path in folder.glob("*.json") if path.name != "launch.json"]
+    facts = json.loads(good.read_text())
+    first = facts["hooks"][0]
+    strange: list[object] = [None, 5, [], {}, facts | {"hooks": 5}, facts | {"rank": {"tp_rank": "x"}}, facts | {"pid": "x"}]
+    strange += [facts | {"platform": {"qualname": 5}}, facts | {"plugins_failed": [{"plugin": 5}]}]
+    for counter in ({"file": "../../../../etc/passwd", "word": 0}, {"file": "..", "word": 0}, {"file": good.name, "word": 10**30}, 7):
+        strange.append(facts | {"hooks": [first | {"counter": counter}]})
+    strange += [
+        facts | {"hooks": [first | change]} for change in ({"target": 7}, {"applied": "yes"}, {"failure": {"error": 5}}, {"plugin": []})
+    ]
+    for number, content in enumerate(strange):
+        (folder / f"x{number:02}.json").write_text(json.dumps(content))
+    (folder / "y0.json").write_text("[" * 100_000)
+    (folder / "y1.json").write_bytes(b"\xff\xfe")
+    (folder / "y2.json").mkdir()
+    os.mkfifo(folder / "y3.json")
+    (folder / "y4.json").symlink_to("y4.json")
+    found = recording.read(folder)
+    assert len(found.processes) == 1
+    assert [name for name, _ in found.damaged] == [f"x{number:02}.json" for number in range(len(strange))] + [
+        f"y{n}.json" for n in range(5)
+    ]
+    for launch in ("[]", '{"processes": 5}', '{"processes": [{"title": 5}]}', "[" * 100_000):
+        (folder / "launch.json").write_text(launch)
+        assert recording.read(folder).damaged[0][0] == "launch.json"
 
 
 def test_without_counting_the_hooks_are_left_alone(site):

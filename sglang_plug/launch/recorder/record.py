@@ -94,13 +94,12 @@ class Record:
         self._write()
 
     def _slot(self) -> tuple[Any, dict[str, Any]] | None:
-        if self._broken:
-            return None
         try:
             self._counters = self._counters or Counters(os.path.join(self.folder, self.stem))
             return self._counters.block()
         except OSError as exc:
-            self._give_up(exc)
+            self.counting = False  # the record itself is small, and may still fit
+            self._tell("calls are not counted", exc)
             return None
 
     def _write(self) -> None:
@@ -127,8 +126,8 @@ class Record:
                 json.dump(facts, file, default=repr)
             os.replace(path + ".new", path)
         except OSError as exc:
-            self._give_up(exc)
+            self._broken = True
+            self._tell("recording ends", exc)
 
-    def _give_up(self, exc: OSError) -> None:
-        self._broken = True
-        sys.stderr.write(f"sglang-plug: recording ends in this process ({self.role}, pid {os.getpid()}): {exc}. The engine goes on.\n")
+    def _tell(self, what: str, exc: OSError) -> None:
+        sys.stderr.write(f"sglang-plug: {what} in this process ({self.role}, pid {os.getpid()}): {exc}. The engine goes on.\n")
