@@ -128,7 +128,7 @@ def variables_for(
         env: `KEY=VALUE` texts; `KEY=` sets the empty text, and `KEY` alone removes the variable.
 
     Raises:
-        UsageError: a text of `env` has no name.
+        UsageError: a text of `env` has no name, or one variable gets two values.
     """
     changes: dict[str, str | None] = {}
     if platform is not None:
@@ -137,9 +137,15 @@ def variables_for(
         changes.update(_set({ALLOWLIST: plugins}))
     for text in env:
         name, equals, value = text.partition("=")
-        if not name:
+        if not name or any(char.isspace() for char in name):
             raise UsageError(
                 f"not a variable: {text!r}", subject=f"--env {text}", hint="write --env NAME=VALUE, or --env NAME to remove it"
+            )
+        if name in changes and changes[name] not in {None, value if equals else None}:
+            raise UsageError(
+                f"two values for {name}: {changes[name]!r} and {text.partition('=')[2]!r}",
+                subject=f"--env {text}",
+                hint="say it once: by --platform or --plugins, or by --env",
             )
         changes.update(_set({name: value}) if equals else {name: None})
     return changes

@@ -112,7 +112,11 @@ class Inquiry:
             activate=lambda candidate: self.activate(rules, candidate),
             detect=lambda name: self.detect(rules, name),
         )
-        resolution = replace(resolution, steps=(*before, *resolution.steps), error=self._mention_builtins(rules, resolution.error))
+        resolution = replace(
+            resolution,
+            steps=(*before, *resolution.steps),
+            error=self._mention_alias(rules, self._mention_builtins(rules, resolution.error)),
+        )
         resolution, found = self._look_up_class(resolution)
         plugins = self.candidates(rules.hook_group) if rules.hook_group else ()
         choices = plugins_to_load(rules, self.settings, plugins, candidates, resolution) if resolution.outcome != "error" else ()
@@ -261,6 +265,13 @@ class Inquiry:
             return failure
         hint = f"{asked} is built in: type: unset {rules.selector} (only {other.selector} takes built-in names)"
         return replace(failure, hint=hint)
+
+    def _mention_alias(self, rules: Policy, failure: Failure | None) -> Failure | None:
+        """Let the hint speak of the variable that counts: a `SGL_` alias wins over the name that it would set."""
+        alias = (rules.selector or "").replace("SGLANG_", "SGL_", 1)
+        if failure is None or alias not in self.settings.raw:
+            return failure
+        return replace(failure, hint=re.sub(rf"\b(export|unset) {rules.selector}\b", rf"\1 {alias}", failure.hint or "") or None)
 
     def _look_up_class(self, resolution: Resolution) -> tuple[Resolution, Mapping[str, Any] | None]:
         """Check without importing it that the returned class is there; where it surely is not, that is the answer."""

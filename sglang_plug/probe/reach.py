@@ -75,6 +75,11 @@ class Reach:
         """Whether the hook surely has no effect: the target is not there, or the release never calls it."""
         return self.symbol is None or any(note.level == "dead" for note in self.notes)
 
+    @property
+    def fires_nowhere(self) -> bool:
+        """Whether every process is known not to run it."""
+        return all(place.fires == "no" for place in self.places)
+
 
 def reach(release: Release, target: str) -> Reach:
     """Return where a hook on `target` (dotted, or with a colon) fires in a release."""

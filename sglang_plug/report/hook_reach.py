@@ -63,6 +63,8 @@ def _head(found: Reach, release: str) -> list[Line]:
             f"A hook on {what} fires in {counted(len(sure), 'kind')} of {label} process of SGLang {release}: {', '.join(sure)}",
             "bold green",
         )
+    elif found.fires_nowhere:
+        text, style = f"A hook on {what} fires in no process of SGLang {release}", "bold red"
     else:
         text, style = f"It is not known for certain that a hook on {what} fires in any process of SGLang {release}", "bold yellow"
     rows = [[Span(text, style)]]

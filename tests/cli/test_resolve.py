@@ -244,6 +244,10 @@ def test_where_a_hook_fires(tool: Callable[..., Answer]) -> None:
     dead = tool("resolve", "--hook", "sglang.srt.server_args:ServerArgs.__post_init__", "--sglang", "0.5.23")
     assert dead.status == 1
     assert "hook sglang.srt.server_args.ServerArgs.resolve_once instead" in dead.out
+    worker = "sglang.multimodal_gen.runtime.managers.gpu_worker.run_scheduler_process"
+    early = tool("resolve", "--hook", worker, "--sglang", "0.5.12")  # before diffusion plugins
+    assert early.status == 1
+    assert "fires in no process of SGLang 0.5.12" in early.out
     gone = tool("resolve", "--hook", "sglang.srt.managers.scheduler.Scheduler.run_bach", "--sglang", "0.5.23")
     assert gone.status == 1
     assert "did you mean sglang.srt.managers.scheduler.Scheduler.run_batch?" in gone.out
@@ -257,6 +261,8 @@ def test_where_a_hook_fires(tool: Callable[..., Answer]) -> None:
         ["resolve", "--python", "/nowhere"],
         ["resolve", "--env", "=1"],
         ["resolve", "--hook", "x.y", "--format", "svg"],
+        ["resolve", "--hook", "torch.nn.Module"],
+        ["resolve", "--hook", ""],
         ["list", "--format", "svg"],
     ],
 )

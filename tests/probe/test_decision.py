@@ -358,6 +358,14 @@ def test_what_ends_the_process_is_named_on_the_trail(here: Callable[..., Environ
     assert why in found.why
 
 
+def test_a_hint_speaks_of_the_variable_that_counts(here: Callable[..., Environment], site: Site) -> None:
+    install.platform(site)
+    for variable in ("SGLANG_PLATFORM", "SGL_PLATFORM"):
+        error = srt(here(**{variable: "PA"})).error
+        assert error is not None
+        assert (error.hint or "").endswith(f"type: export {variable}=pa")
+
+
 def test_verify_tells_an_unsteady_callback_from_a_defect_of_ours(here: Callable[..., Environment], site: Site, tmp_path: Path) -> None:
     mark = str(tmp_path / "mark")
     body = f"import os\ndef activate():\n    if os.path.exists({mark!r}): return 'pa.other.Plat'\n    open({mark!r}, 'w').close()\n"

@@ -115,5 +115,13 @@ def test_a_what_if_beats_the_aliases_inside_sglang() -> None:
         "GONE": None,
         "EMPTY": "",
     }
+
+
+@pytest.mark.parametrize(("platform", "env"), [(None, ["=x"]), (None, ["A B=x"]), ("pa", ["SGLANG_PLATFORM=pb"]), (None, ["X=1", "X=2"])])
+def test_a_what_if_that_says_nothing_or_two_things_is_refused(platform: str | None, env: list[str]) -> None:
     with pytest.raises(UsageError):
-        variables_for(env=["=x"])
+        variables_for(platform=platform, env=env)
+
+
+def test_a_what_if_may_set_the_alias_that_it_removed() -> None:
+    assert variables_for(platform="pa", env=["SGL_PLATFORM=pb"], runtimes=("srt",))["SGL_PLATFORM"] == "pb"
