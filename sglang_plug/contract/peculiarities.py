@@ -28,6 +28,7 @@ _INSIDE = {
     "run_detokenizer_process": f"{_DETOKENIZER}.__init__",
     "run_data_parallel_controller_process": f"{_MANAGERS}.data_parallel_controller.DataParallelController.__init__",
 }
+_ROUTE = re.compile(r"(?:\w+\.)*\w*(?:app|router)\.(?:get|post|put|delete|patch|websocket|api_route|exception_handler|middleware)\b.*")
 _IDLE_LOOP = {"get_next_batch_to_run", "ingest_requests", "recv_requests", "process_input_requests", "on_idle", "self_check_during_idle"}
 
 
@@ -42,7 +43,7 @@ class Note:
         instead: a better target, where there is one.
     """
 
-    trap: Literal["struct", "entrance", "default", "idle-loop", "model-runner", "no-plugins"]
+    trap: Literal["struct", "entrance", "default", "idle-loop", "model-runner", "route", "no-plugins"]
     level: Literal["dead", "caution"]
     text: str
     instead: str = ""
@@ -93,6 +94,8 @@ def _notes(release: Release, symbol: Symbol, *, replaces: bool) -> Iterator[Note
             "caution",
             "imports the module wherever plugins load, to find the target; that import runs the platform's init_backend() there too",
         )
+    if any(_ROUTE.fullmatch(decorator) for decorator in symbol.decorators):
+        yield Note("route", "caution", "gave the function to the HTTP server when the module was imported: requests pass a hook by")
     if process := without_plugins(release, symbol):
         yield Note("no-plugins", "caution", f"loads no plugins in the process that this code belongs to ({process})")
 

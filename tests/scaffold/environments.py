@@ -25,10 +25,12 @@ class Environment:
         return str(self.folder / "bin" / "python")
 
     @classmethod
-    def make(cls, folder: Path) -> Environment:
+    def make(cls, folder: Path, *libraries: Path) -> Environment:
+        """Make one in `folder` that sees the given folders of libraries, else those of this environment."""
         venv.create(folder, with_pip=False, symlinks=True)
         site = folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
-        (site / "borrowed.pth").write_text(f"{sysconfig.get_path('purelib')}\n{ROOT}\n")
+        borrowed = libraries or (Path(sysconfig.get_path("purelib")),)
+        (site / "borrowed.pth").write_text("".join(f"{place}\n" for place in (*borrowed, ROOT)))
         return cls(folder)
 
     def install(self, *arguments: str) -> None:
@@ -46,6 +48,15 @@ class Environment:
             "--no-build-isolation",
         ]
         run([*pip, "--disable-pip-version-check", "--no-warn-conflicts", *arguments])
+
+    def install_built(self, project: Path, way: str) -> None:
+        """Install a project as its wheel, its sdist, or as it lies there: `wheel`, `sdist` or `editable`."""
+        if way == "editable":
+            self.install("--editable", str(project))
+            return
+        out = self.folder.parent / "dist"
+        run([sys.executable, "-m", "build", f"--{way}", "--no-isolation", "--outdir", str(out), str(project)])
+        self.install(*map(str, out.glob("*.whl" if way == "wheel" else "*.tar.gz")))
 
     def uninstall(self, name: str) -> None:
         run([sys.executable, "-m", "pip", "--python", self.python, "uninstall", "--quiet", "--yes", name])

@@ -198,6 +198,7 @@ def test_diffusion_targets_take_diffusions_registry() -> None:
         ("sglang.srt.managers.scheduler.Scheduler.get_next_batch_to_run", "0.5.23", "idle loop"),
         ("sglang.srt.model_executor.model_runner.ModelRunner.forward", "0.5.23", "init_backend()"),
         ("sglang.srt.managers.detokenizer_manager.DetokenizerManager.event_loop", "0.5.21", "loads no plugins in the process"),
+        ("sglang.srt.entrypoints.http_server.set_trace_level", "0.5.23", "requests pass a hook by"),
     ],
 )
 def test_targets_with_a_catch_are_warned_of(target: str, release: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
