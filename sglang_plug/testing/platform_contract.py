@@ -1,4 +1,4 @@
-"""`PlatformContract`: some forty conformance tests of a platform, for a subclass of three lines."""
+"""`PlatformContract`: over sixty conformance tests of a platform, for a subclass of three lines."""
 
 from __future__ import annotations
 
