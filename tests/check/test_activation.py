@@ -41,7 +41,7 @@ UTILS = "from sglang.srt.utils import is_cuda"
         {"top": UTILS},
         {"body": UTILS},
         {"platform": UTILS},
-        {"platform": "from .device import D", "device": UTILS},
+        {"platform": "from .device import D", "device": f"{UTILS}\nD = None"},
         {"top": "from . import device", "device": UTILS},
         {"platform": "from sglang.srt.layers.activation import SiluAndMul"},  # reaches sglang.srt.utils by itself
         {"platform": "import sglang.srt.model_executor.model_runner"},

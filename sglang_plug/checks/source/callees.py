@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.checks.source.reading import Later
@@ -46,8 +47,13 @@ class Callee:
         return ast.copy_location(ast.Call(node.func, [*self.args, *node.args], words), node)
 
 
-def registering_calls(plugin: Plugin) -> Iterator[tuple[FileFacts, Call, Callee | None]]:
-    """Yield the calls that register hooks; without a callee where only a caller of the function around knows the registry."""
+@lru_cache(maxsize=1)
+def registering_calls(plugin: Plugin) -> tuple[tuple[FileFacts, Call, Callee | None], ...]:
+    """Return the calls that register hooks; without a callee where only a caller of the function around knows the registry."""
+    return tuple(_find_calls(plugin))
+
+
+def _find_calls(plugin: Plugin) -> Iterator[tuple[FileFacts, Call, Callee | None]]:
     for facts in plugin.facts:
         for call in facts.calls:
             function = call.node.func

@@ -7,7 +7,6 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from sglang_plug.checks.source.callees import registering_calls
 from sglang_plug.checks.source.guards import Tried, reached
 from sglang_plug.checks.source.reading import Instance, Later, Reading, bind_arguments, listed, unpack
 from sglang_plug.checks.source.walk import read_file
@@ -16,7 +15,6 @@ from sglang_plug.contract.folding import Unfoldable, dotted_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sglang_plug.checks.source.callees import Callee
     from sglang_plug.checks.source.facts import Call, FileFacts, Guards
     from sglang_plug.checks.source.project import Project
     from sglang_plug.checks.source.scopes import Bound, Definition, Scope
@@ -258,11 +256,6 @@ class Plugin:
     @cached_property
     def _outer_calls(self) -> dict[ast.Call, ast.Call]:
         return {call.node.func: call.node for facts in self.facts for call in facts.calls if isinstance(call.node.func, ast.Call)}
-
-    @cached_property
-    def registering_calls(self) -> list[tuple[FileFacts, Call, Callee | None]]:
-        """The calls that may register hooks."""
-        return list(registering_calls(self))
 
     def _around(self, function: Function) -> list[Function]:
         scope = self.scope_of(function)

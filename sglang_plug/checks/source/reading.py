@@ -5,16 +5,16 @@ from __future__ import annotations
 import ast
 import itertools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sglang_plug.checks.source.judging import judge
 from sglang_plug.contract.folding import Record, Unfoldable, dotted_name, fold
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from sglang_plug.checks.source.plugin import Plugin
-    from sglang_plug.checks.source.scopes import Bound, Scope
+    from sglang_plug.checks.source.facts import FileFacts
+    from sglang_plug.checks.source.scopes import Bound, Definition, Scope
     from sglang_plug.contract.catalogue import Release
 
 _DEPTH = 12
@@ -28,6 +28,21 @@ _PASSING: dict[str, Callable[..., Any]] = {
     "itertools.chain.from_iterable": lambda parts: [item for part in parts for item in part],
     "itertools.product": lambda *parts: list(itertools.product(*parts)),
 }
+
+
+class Source(Protocol):
+    """What reading asks of the plugin's source as a whole."""
+
+    def module(self, name: str) -> FileFacts | None: ...
+    def locate(self, dotted: str) -> tuple[FileFacts, str] | None: ...
+    def definition(self, node: ast.AST, scope: Scope) -> tuple[Definition, Scope] | None: ...
+    def scope_of(self, node: ast.AST) -> Scope | None: ...
+    def environments(self, scope: Scope, release: Release, depth: int = 0) -> Iterator[dict[str, Any]]: ...
+    def lineage(self, cls: ast.ClassDef) -> list[ast.ClassDef]: ...
+    def assigned_to_self(self, cls: ast.ClassDef, name: str) -> list[tuple[ast.AST, ast.expr]]: ...
+    def fields(self, cls: ast.ClassDef) -> tuple[str, ...]: ...
+    def constructed(self, cls: ast.ClassDef, node: ast.Call, scope: Scope, names: dict[str, Any]) -> dict[str, Any]: ...
+    def is_method(self, function: Any) -> bool: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +63,7 @@ class Instance:
         names: what its constructor's parameters stand for.
     """
 
-    plugin: Plugin
+    plugin: Source
     release: Release
     cls: ast.ClassDef
     names: dict[str, Any] = field(default_factory=dict)
@@ -88,7 +103,7 @@ def _self_name(method: ast.AST) -> str:
 class Reading:
     """One attempt to read an expression's value: at an ambiguous name it takes the `pick`-th binding."""
 
-    def __init__(self, plugin: Plugin, release: Release, pick: int = 0) -> None:
+    def __init__(self, plugin: Source, release: Release, pick: int = 0) -> None:
         self.plugin = plugin
         self.release = release
         self.pick = pick

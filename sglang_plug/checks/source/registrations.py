@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sglang_plug.checks.source.callees import handed_in
+from sglang_plug.checks.source.callees import handed_in, registering_calls
 from sglang_plug.checks.source.guards import Asked
 from sglang_plug.checks.source.judging import Test
 from sglang_plug.checks.source.reading import Later
@@ -65,7 +65,7 @@ class Registration:
 
 def registrations(plugin: Plugin, release: Release) -> Iterator[Registration]:
     """Yield the hooks that are registered on a release, in file order, a table's rows one by one."""
-    for facts, call, known in plugin.registering_calls:
+    for facts, call, known in registering_calls(plugin):
         callee = known or handed_in(plugin, call.node.func, call.scope, release)
         if callee is not None:
             node = callee.applied(call.node)

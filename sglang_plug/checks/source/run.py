@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sglang_plug.checks.model import Finding, Level
 from sglang_plug.checks.source.activation import judge_activation
+from sglang_plug.checks.source.belongings import missing_own
 from sglang_plug.checks.source.declarations import judge_declarations, unread_groups
 from sglang_plug.checks.source.fitting import judge_hook
 from sglang_plug.checks.source.imports import missing_attributes, missing_imports
@@ -145,6 +146,7 @@ def kept(report: CheckReport, wanted: frozenset[str], unwanted: frozenset[str]) 
 
 
 def _judge(plugin: Plugin, release: Release, hooks: list[Any]) -> Iterator[Finding]:
+    yield from missing_own(plugin, release)
     yield from missing_imports(plugin, release)
     yield from missing_attributes(plugin, release)
     yield from lost_patches(plugin, release)
