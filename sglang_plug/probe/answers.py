@@ -15,6 +15,7 @@ PHASES = {
     "class": "the import of its class",
     "instance": "its class's constructor",
     "host": "loading the platform in the host",
+    "rehearsal": "the host's dry run",
 }
 
 

@@ -131,11 +131,12 @@ def _import_failure(facts: Mapping[str, Any]) -> dict[str, Any] | None:
     ended = facts.get("ended")
     if ended is None:
         return None
-    return {
-        "type": "RuntimeError",
-        "message": f"the host's dry run ended: {ended}",
-        "cause": str((facts.get("output") or {}).get("head", ""))[-2000:] or None,
-    }
+    if {"code", "name", "seconds"} & set(ended):
+        found = answers.ending({"ended": ended, "stage": "rehearsal"})
+        kind, message, cause = found.type, found.message, found.cause
+    else:
+        kind, message, cause = "RuntimeError", f"the host's dry run ended ({ended['kind']})", None
+    return {"type": kind, "message": message, "cause": str((facts.get("output") or {}).get("head", "")).strip()[-2000:] or cause}
 
 
 def _words(facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -81,5 +81,10 @@ def test_a_host_without_an_answer_agrees_with_nothing() -> None:
 
 
 def test_a_rehearsal_that_ended_early_is_the_hosts_error() -> None:
-    facts = {"imports": [], "platforms": {}, "verdict": {}, "plugins": {}, "together": {}, "ended": {"kind": "signal", "name": "SIGSEGV"}}
-    assert "SIGSEGV" in summarise(facts, "srt", real=True)["error"]["message"]
+    facts: dict[str, Any] = {"imports": [], "platforms": {}, "verdict": {}, "plugins": {}, "together": {}}
+    for ended, message in (
+        ({"kind": "signal", "name": "SIGSEGV"}, "the host's dry run crashed the process (SIGSEGV)"),
+        ({"kind": "exit", "code": 9, "stack": []}, "the host's dry run ended the process (exit status 9)"),
+        ({"kind": "timeout"}, "the host's dry run ended (timeout)"),
+    ):
+        assert summarise({**facts, "ended": ended}, "srt", real=True)["error"]["message"] == message
