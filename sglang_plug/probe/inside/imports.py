@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 HOST = "sglang"
-BUDGET = 400_000  # bytes of source that are read: a large package is not worth the time of a quick answer
+BUDGET = 80_000  # bytes of source that are read: a large package is not worth the time of a quick answer
 ALWAYS = {"__name__", "__file__", "__doc__", "__spec__", "__loader__", "__package__", "__path__", "__builtins__", "__dict__", "__cached__"}
 REBINDS = {"globals", "vars", "exec", "setattr", "__dict__"}  # a module that uses these may hold any name
 REROUTES = {"__path__", "exec", "addsitedir", "extend_path"}  # with these, and with what `sys` holds of it, any module may be found
@@ -118,6 +118,7 @@ class Walk:
         self.failures: list[dict[str, Any]] = []
         self._trees: dict[str, ast.Module | None] = {}
         self._specs: dict[str, Any] = {}
+        self._names: dict[str, set[str]] = {}
         self._left = BUDGET
         self._stage = ""
 
@@ -130,7 +131,7 @@ class Walk:
         for count in range(1, len(parts) + 1):
             self._stage = ".".join(parts[:count])
             self._enter(self._stage)
-        if any(tree is not None and uses(tree, REROUTES) for tree in self._trees.values()):
+        if self.failures and any(tree is not None and uses(tree, REROUTES) for tree in self._trees.values()):
             return [row for row in self.failures if row["type"] == "SyntaxError"]
         return self.failures
 
@@ -207,10 +208,12 @@ class Walk:
     def holds(self, module: str, name: str, depth: int = 8) -> bool:
         """Tell whether a module may hold a name: False only where it surely does not."""
         tree = self._trees.get(module)
-        if tree is None or depth == 0 or name in ALWAYS or uses(tree, REBINDS):
+        if tree is None or depth == 0 or name in ALWAYS:
             spec = self._specs.get(module)
             return spec is None or spec.origin is not None or depth == 0  # a namespace package holds modules alone
-        if {name, "__getattr__"} & bound(tree):
+        if module not in self._names:
+            self._names[module] = bound(tree)
+        if {name, "__getattr__"} & self._names[module] or uses(tree, REBINDS):
             return True
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
