@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.core import objects
@@ -101,7 +102,7 @@ class HookRegistry:
         return keep
 
     def withdraw(self, target: str, hook: Hook) -> None:
-        """Forget one hook, and patch its target anew without it where it is patched."""
+        """Forget one hook, and patch its target anew without it where it is patched, with every patch that stands on that one."""
         with self._lock:
             kept = self.hooks.get(target, [])
             index = next((index for index, other in enumerate(kept) if other is hook), None)
@@ -110,13 +111,26 @@ class HookRegistry:
             del kept[index]
             if not kept:
                 del self.hooks[target]
-            patch = self.patches.pop(target, None)
-            self.applied.pop(target, None)
+            above = self._standing_on(target) if target in self.patches else []
+        taken = [(each, self.applied.pop(each)) for each in reversed(above) if self._unpatch(each)]
+        for each, hooks in reversed(taken):
+            self.apply([each], only=None if each == target else partial(_among, hooks))
+
+    def _standing_on(self, target: str) -> list[str]:
+        """Return the target and all that were patched later on top of its patch, in the order of application."""
+        found: list[str] = []
+        for name, patch in self.patches.items():
+            below = (name.startswith(f"{other}.") or patch.place.original is self.patches[other].alias for other in found)
+            if name == target or any(below):
+                found.append(name)
+        return found
+
+    def _unpatch(self, target: str) -> bool:
+        """Take a patch back, and tell whether its target is free to be patched anew."""
+        free = self.patches.pop(target).revert()
+        if free:
             self.patched.discard(target)
-        if patch is not None:
-            patch.revert()
-            if kept:
-                self.apply([target])
+        return free
 
     def discard(self, source: HookSource) -> None:
         """Forget every hook that `source` registered and that is not applied yet."""
@@ -243,6 +257,10 @@ def _check(target: str, hook: Any, hook_type: Any) -> None:
 def _order(item: tuple[str, list[Hook]]) -> tuple[bool, str]:
     target, hooks = item
     return (not any(hook.type is HookType.REPLACE and isinstance(hook.function, type) for hook in hooks), target)
+
+
+def _among(hooks: tuple[Hook, ...], hook: Hook) -> bool:
+    return any(hook is other for other in hooks)
 
 
 def _name(hook: Any) -> str:

@@ -37,10 +37,14 @@ class Patch:
         self.bindings = [] if bindings is None else bindings
         self.reverted = False
 
-    def revert(self) -> None:
-        """Put the original back wherever the patch still stands; what somebody else changed since is left alone."""
+    def revert(self) -> bool:
+        """Put the original back wherever the patch still stands; what somebody else changed since is left alone.
+
+        Returns:
+            Whether the changed attribute holds the original again.
+        """
         if self.reverted:
-            return
+            return False
         self.reverted = True
         for module, name in reversed(self.bindings):
             if vars(module).get(name, _ABSENT) is self.alias:
@@ -48,11 +52,12 @@ class Patch:
         place = self.place
         holder = getattr(place.parent, "__dict__", {})
         if holder.get(place.attribute, _ABSENT) is not self.new:
-            return
+            return False
         if place.own:
             setattr(place.parent, place.attribute, place.raw)
         else:
             delattr(place.parent, place.attribute)
+        return True
 
 
 class Session(View):

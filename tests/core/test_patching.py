@@ -128,6 +128,41 @@ def test_undo_takes_out_the_very_hook_of_equal_ones(bench: Bench, runtime: Runti
     assert len(runtime.hooks.hooks["tm.f"]) == 1
 
 
+def test_undo_reaches_below_a_patch_that_came_later(bench: Bench, runtime: Runtime):
+    """A hook on an alias, one on the function itself, and one on a method of a replaced class: each stands on another."""
+    m = bench.module("tm", WORLD)
+    user = bench.module("user", "from tm import f\nfrom tm import f as g")
+    before = snapshot(m, user)
+    alias = bench.hook("user.g", lambda result: result + "1", "AFTER")
+    new = bench.hook("tm.C", type("D", (m.C,), {}), "REPLACE")
+    bench.apply()
+    function = bench.hook("tm.f", lambda result: result + "2", "AFTER")
+    method = bench.hook("tm.C.m", lambda result, self: result + "3", "AFTER")
+    bench.apply()
+    bench.hook("tm.f", lambda result: result + "late", "AFTER")
+    assert (m.f(), user.f(), user.g()) == ("f12", "f", "f12")  # the module of the target is not searched for other names
+    alias()
+    new()
+    assert (m.f(), user.f(), user.g()) == ("f2", "f2", "f2")  # what came late stays out
+    assert (m.C.__name__, m.C().m()) == ("C", "m3")
+    function()
+    assert m.f() == "flate"
+    method()
+    runtime.hooks.revert()
+    assert snapshot(m, user) == before
+
+
+def test_undo_leaves_alone_what_others_put_on_top(bench: Bench, runtime: Runtime):
+    m = bench.module("tm", WORLD)
+    undo = bench.hook("tm.f", lambda result: result + "1", "AFTER")
+    bench.hook("tm.f", lambda result: result + "2", "AFTER")
+    bench.apply()
+    inner = m.f
+    m.f = lambda: "<" + inner() + ">"
+    undo()
+    assert m.f() == "<f12>"  # rather than run the second hook twice
+
+
 def test_a_failed_application_leaves_the_target_untouched(bench: Bench, runtime: Runtime):
     m = bench.module("tm", WORLD)
     user = bench.module("user", "from tm import f")
