@@ -17,6 +17,7 @@ _EXCEPTION = re.compile(r"^(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Exit|Interrup
 _TOLD = re.compile(r"^sglang serve: (?:(?P<place>\w+): )?(?P<error>(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception)\b.*)$")  # the stand-in's word
 _TOLERATED = re.compile(r"Failed to (?:apply hooks to|load plugin|execute general plugin)")  # told, and the engine went on
 _FRAME = re.compile(r'^  File "(?P<path>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$')
+_ENDED = re.compile(r"(?P<place>\w+) \(pid \d+\) has ended: (?P<error>[^;]+)")  # the stand-in's word, too
 _RANK = re.compile(r"\b((?:DP\d+ )?(?:PP\d+ )?TP\d+|DP\d+)\b")
 _PLACES = (
     (re.compile(r"Scheduler (?:PP\d+ )?(?:TP\d+ )?(?:hit an exception|crashed)|run_scheduler_process"), "scheduler"),
@@ -153,7 +154,7 @@ class Listener:
         error, place, trace = self._error(_without_tolerated(lines))
         known = next((m for m in MEANINGS if any(re.search(m.pattern, line) for line in lines)), None)
         meaning, hint = (known.means, known.hint) if known else (None, None)
-        if error is None and returncode == -signal.SIGKILL:
+        if known is None and (error == "killed by SIGKILL" or (error is None and returncode == -signal.SIGKILL)):
             meaning = "nobody here sent that signal: the kernel ends processes this way when memory runs out"
             hint = "see `dmesg | grep -i oom`; lower --mem-fraction-static"
         ended = f"signal {signal.Signals(-returncode).name}" if returncode < 0 else f"exit status {returncode}"
@@ -181,7 +182,7 @@ class Listener:
             if error is not None:
                 return error, _place(lines[max(0, start - 2) : end + 1]), lines[start : end + 1]
         for line in lines:
-            if told := _TOLD.match(line):
+            if told := _TOLD.match(line) or _ENDED.search(line):
                 return told["error"], (told["place"] or "main").replace("_", " "), []
             if _EXCEPTION.match(without_stamp(line)) or without_stamp(line).startswith(("error:", "Error:")):
                 return without_stamp(line).strip(), _place([line]), []

@@ -118,6 +118,13 @@ def test_what_was_said_before_it_served_is_not_its_end():
     assert listener.write(1, "serving").error is None
 
 
+@pytest.mark.parametrize(("name", "hint"), [("SIGKILL", True), ("SIGTERM", False)])
+def test_a_process_that_was_killed_is_named_and_memory_only_suspected_for_sigkill(name, hint):
+    found = obituary(f"[2026-01-01 10:00:00 MainProcess] CRITICAL x: scheduler_TP1 (pid 7) has ended: killed by {name}; shutting down")
+    assert (found.process, found.error) == ("scheduler TP1", f"killed by {name}")
+    assert ("oom" in (found.hint or "")) is hint
+
+
 def test_a_silent_death():
     found = obituary("Loading", 3)
     assert (found.error, found.process, found.meaning) == (None, None, None)

@@ -120,8 +120,7 @@ def ending(process: BaseProcess) -> str:
         return "it is still running"
     if code >= 0:
         return f"exit status {code}"
-    name = signal.Signals(-code).name
-    return f"killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
+    return f"killed by {signal.Signals(-code).name}"
 
 
 def launch_subprocesses(server_args: ServerArgs) -> tuple[TokenizerManager, Children]:
