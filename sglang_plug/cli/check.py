@@ -90,7 +90,7 @@ def check(
     Exit status: 0 no errors (with --strict: no warnings either), 1 findings, 2 wrong usage.
     """
     from sglang_plug.checks.selection import codes
-    from sglang_plug.checks.source.baseline import spell, without_known
+    from sglang_plug.checks.source.baseline import without_known
     from sglang_plug.checks.source.project import read_project
     from sglang_plug.checks.source.run import check as examine
     from sglang_plug.checks.source.run import kept
@@ -105,10 +105,7 @@ def check(
     wanted, unwanted = codes(select or _words(defaults.get("select"))), codes(ignore or _words(defaults.get("ignore")))
     report = kept(examine(path, releases, runtimes=runtime.names, project=project), wanted, unwanted)
     if write_baseline is not None:
-        from sglang_plug.report.findings import save
-
-        save(spell(report.findings), write_baseline)
-        typer.echo(f"{counted(len(report.findings), 'finding')} written to {write_baseline}", err=True)
+        _write_baseline(report, write_baseline)
         return
     if baseline is not None:
         report = without_known(report, baseline)
@@ -120,6 +117,14 @@ def check(
     fails = bool(defaults.get("strict")) if strict is None else strict
     if report.failed(strict=fails):
         raise typer.Exit(1)
+
+
+def _write_baseline(report: CheckReport, path: Path) -> None:
+    from sglang_plug.checks.source.baseline import spell
+    from sglang_plug.report.findings import save
+
+    save(spell(report.findings), path)
+    typer.echo(f"{counted(len(report.findings), 'finding')} written to {path}", err=True)
 
 
 def _words(value: object) -> list[str]:

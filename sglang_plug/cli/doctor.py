@@ -133,17 +133,8 @@ def doctor(
     from sglang_plug.report.progress import tell
 
     environment = Environment.here(python, launch=launch.value)
-    chosen = configured(
-        Path(environment.cwd),
-        runtime=runtime.value if runtime else None,
-        timeout=timeout,
-        memory=memory,
-        jobs=jobs,
-        isolation=isolation.value if isolation else None,
-        select=select,
-        ignore=ignore,
-        strict=strict,
-    )
+    given = {"runtime": runtime, "timeout": timeout, "memory": memory, "jobs": jobs, "isolation": isolation}
+    chosen = configured(Path(environment.cwd), **given, select=select, ignore=ignore, strict=strict)
     codes((*chosen.select, *chosen.ignore))  # a slip is told before the work
     report = examine(
         environment,

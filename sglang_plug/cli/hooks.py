@@ -59,7 +59,7 @@ def hooks(
       sglang-plug hooks ./run --format trace -o trace.json
       sglang-plug hooks ./run --strict --format json
 
-    Exit status: 0 nothing failed, 1 a hook or a plugin failed, or nothing was recorded (with --strict: or a hook never fired), 2 wrong usage.
+    Exit status: 0 nothing failed, 1 a hook or a plugin failed or nothing was recorded (--strict: or a hook never fired), 2 wrong usage.
     """
     from sglang_plug.launch import recording
     from sglang_plug.report import hooks as report
