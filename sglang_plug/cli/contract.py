@@ -180,18 +180,16 @@ def targets(
     Exit status: 0 shown, 1 no such release or nothing matches, 2 wrong usage.
     """
     from sglang_plug.contract import catalogue
-    from sglang_plug.contract.targets import count
     from sglang_plug.contract.targets import targets as matching
     from sglang_plug.errors import CatalogueError
     from sglang_plug.report import contract as words
 
     release = catalogue.load(_known(sglang) if sglang else catalogue.newest())
-    found = list(matching(release, pattern, limit=limit))
+    found, total = matching(release, pattern, limit=limit)
     if not found:
         near = release.near(pattern)
         hint = f"look at {' or '.join(near)}" if near else "use `*` for any part of a name"
         raise CatalogueError("nothing that can be hooked matches", subject=pattern, cause=f"in SGLang {release.version}", hint=hint)
-    total = count(release, pattern) if len(found) >= limit else len(found)
     _answer(output_format, words.target_lines(release.version, found, total), words.dumps(release=release.version, targets=found))
     if total > len(found) and output_format is TextOrJson.JSON:
         typer.echo(f"note: {len(found)} of {total} targets; more with --limit {total}", err=True)

@@ -205,13 +205,16 @@ class Release:
         found = (self.find(f"{prefix}.{name}") for name in child_names(self.lookup, prefix))
         return tuple(symbol for symbol in found if symbol is not None)
 
-    def walk(self, *, modules: tuple[str, ...] | None = None) -> Iterator[str]:
-        """Yield every name that a module of this release defines itself (not re-exports), members of classes included."""
+    def walk(self, *, modules: tuple[str, ...] | None = None) -> Iterator[tuple[str, str]]:
+        """Yield every name that a module of this release defines itself (not re-exports), members of classes included, and its code.
+
+        The code is `c` for a class, `f` for a function, `v` for another value.
+        """
         for module in self.modules if modules is None else modules:
             names = self.lookup.module(module)
             for row in names.rows.values() if names else ():
                 if row.code[0] in "cf" or (row.code[0] == "v" and "." not in row.name):
-                    yield f"{module}.{row.name}"
+                    yield f"{module}.{row.name}", row.code[0]
 
     def subclasses(self, base: str) -> tuple[str, ...]:
         """Return the classes of this release that inherit from `base`, directly or not. Reads every module."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from typing import TYPE_CHECKING
 
 from sglang_plug.contract.model import Kind, Presence
@@ -149,12 +150,16 @@ def matching_names(release: Release, pattern: str) -> Iterable[str]:
     elif not simple:
         fixed = pattern.partition("*")[0]
         modules = tuple(name for name in modules if name.startswith(fixed) or fixed.startswith(name))
-    for name in release.walk(modules=modules):
+    fits = re.compile(translate(pattern)).match
+    for name, code in release.walk(modules=modules):
         if simple:
             hit = pattern.lower() in ".".join(name.split(".")[-2:]).lower()
         else:
-            hit = fnmatchcase(name, pattern) or ("*" not in pattern and (name == pattern or name.startswith(f"{pattern}.")))
-        if hit:
-            symbol = release.find(name)
-            if symbol is not None and symbol.kind in _HOOKABLE:
-                yield name
+            hit = fits(name) is not None or ("*" not in pattern and (name == pattern or name.startswith(f"{pattern}.")))
+        if hit and (code in "cf" or _is_hookable(release, name)):
+            yield name
+
+
+def _is_hookable(release: Release, name: str) -> bool:
+    symbol = release.find(name)
+    return symbol is not None and symbol.kind in _HOOKABLE

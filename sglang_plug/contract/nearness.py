@@ -46,11 +46,22 @@ def near(lookup: Lookup, dotted: str, *, limit: int = 5) -> tuple[str, ...]:
         names = [name for name in child_names(lookup, parent) if not name.startswith("__")]
         beside = [f"{parent}.{name}" for name in difflib.get_close_matches(leaf, names, n=limit, cutoff=0.7)]
     moved = _same_leaf(lookup, dotted, in_class=in_class)
-    modules = [] if beside or moved or owner is not None else difflib.get_close_matches(dotted, lookup.names, n=2, cutoff=0.85)
+    modules = [] if beside or moved or owner is not None else _close_modules(lookup, dotted)
     found = [*moved, *beside, *modules]
     if not found and owner is None and parent.count("."):  # the slip may be further up: a class's name, not its method's
         found = [name for above in near(lookup, parent, limit=limit) if lookup.find(name := f"{above}.{leaf}") is not None]
     return tuple(dict.fromkeys(found))[:limit]
+
+
+def _close_modules(lookup: Lookup, dotted: str) -> list[str]:
+    """Modules spelled nearly so; those that are much longer, or begin and end otherwise, are not compared: there are thousands."""
+    parent, _, leaf = dotted.rpartition(".")
+    likely = [
+        name
+        for name in lookup.names
+        if abs(len(name) - len(dotted)) * 4 < len(dotted) and (name.startswith(f"{parent}.") or leaf[:1] == name.rpartition(".")[2][:1])
+    ]
+    return difflib.get_close_matches(dotted, likely, n=2, cutoff=0.85)
 
 
 def _same_leaf(lookup: Lookup, dotted: str, *, in_class: bool) -> list[str]:
@@ -74,15 +85,8 @@ def _same_leaf(lookup: Lookup, dotted: str, *, in_class: bool) -> list[str]:
 
 def _defining(lookup: Lookup, tail: str, dotted: str) -> list[str]:
     """Every module's own definition of `tail`: a function, class or value, not a re-export."""
-    found = []
-    for module, text in lookup.store.texts():
-        start = text.find(f"\t{tail}\t")
-        while start >= 0:
-            if text[start + len(tail) + 2] in "cfv" and f"{module}.{tail}" != dotted and lookup.find(f"{module}.{tail}") is not None:
-                found.append(f"{module}.{tail}")
-                break
-            start = text.find(f"\t{tail}\t", start + 1)
-    return found
+    names = (f"{module}.{tail}" for module in lookup.store.defining(tail))
+    return [name for name in names if name != dotted and lookup.find(name) is not None]
 
 
 def _common(one: str, other: str) -> int:

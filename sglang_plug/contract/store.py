@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import zipfile
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 _BLOCK = 384_000  # bytes of text a block: some milliseconds to unpack
+_FEW = 6  # searches through all texts that take as long as an index of them
+_DEFINED = re.compile(r"^[^\t\n]*\t([^\t\n]+)\t[cfv]", re.MULTILINE)
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -124,6 +127,27 @@ class Store:
         """Yield every module's name and text."""
         for number in sorted({entry.block for entry in self.index.values()}):
             yield from self.block(number).items()
+
+    @cached_property
+    def _asked(self) -> list[str]:
+        return []
+
+    @cached_property
+    def definitions(self) -> dict[str, tuple[str, ...]]:
+        """The modules that define each name (`Class.method` too): their own functions, classes and values, not re-exports."""
+        found: dict[str, list[str]] = {}
+        for module, text in self.texts():
+            for name in dict.fromkeys(_DEFINED.findall(text)):
+                found.setdefault(name, []).append(module)
+        return {name: tuple(modules) for name, modules in found.items()}
+
+    def defining(self, name: str) -> tuple[str, ...]:
+        """Return the modules that define a name: by one look through all texts, or, asked often, by an index of them."""
+        self._asked.append(name)
+        if len(self._asked) > _FEW:
+            return self.definitions.get(name, ())
+        mark = f"\t{name}\t"
+        return tuple(module for module, text in self.texts() if mark in text and name in _DEFINED.findall(text))
 
     def table(self, member: str) -> Any:
         """Return one of the tables beside the names: `environment`, `platforms`, `processes`."""

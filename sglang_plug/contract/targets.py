@@ -40,24 +40,17 @@ class Target:
     notes: tuple[str, ...] = ()
 
 
-def targets(release: Release, pattern: str, *, limit: int | None = None) -> Iterator[Target]:
-    """Yield the hookable names that a pattern matches, sorted.
+def targets(release: Release, pattern: str, *, limit: int | None = None) -> tuple[list[Target], int]:
+    """Return the hookable names that a pattern matches, sorted, and how many there are.
 
     Args:
         release: where to look.
         pattern: a dotted name, with `*` for any part; a word without a dot is looked for in every name's last two parts.
-        limit: stop after so many.
+        limit: describe no more than so many.
     """
     names = sorted(matching_names(release, pattern))
-    for name in names[:limit]:
-        symbol = release.find(name)
-        if symbol is not None:
-            yield _describe(release, symbol)
-
-
-def count(release: Release, pattern: str) -> int:
-    """Return how many hookable names a pattern matches."""
-    return sum(release.find(name) is not None for name in matching_names(release, pattern))
+    symbols = (symbol for name in names[:limit] if (symbol := release.find(name)) is not None)
+    return [_describe(release, symbol) for symbol in symbols], len(names)
 
 
 def _describe(release: Release, symbol: Symbol) -> Target:

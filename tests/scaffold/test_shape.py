@@ -168,7 +168,7 @@ def test_every_sort_of_target_in_sglang_gets_a_function_that_compiles() -> None:
     for module in release.modules:
         if not module.startswith(("sglang.srt.managers.", "sglang.multimodal_gen.runtime.managers.", "sglang.srt.model_executor.")):
             continue
-        for name in release.walk(modules=(module,)):
+        for name, _ in release.walk(modules=(module,)):
             found = release.find(name)
             if found is None or found.kind not in CALLABLE or found.parameters is None:
                 continue

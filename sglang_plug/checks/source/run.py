@@ -179,9 +179,19 @@ def _with_near(finding: Finding, version: str | None) -> Finding:
     near = finding.data.get("near")
     if near is None or version is None:
         return finding
-    names = _near(version, near)
+    names, later = _near(version, near), _later(version, near)
+    if later is not None:
+        hint = f"SGLang {later} has it: require sglang>={later}, or guard its use"
+        return replace(finding, hint=hint, data={key: value for key, value in finding.data.items() if key != "near"})
     hint = f"look at {' or '.join(names)}" if names else finding.hint or "it may be gone: guard its use, or require another SGLang"
     return replace(finding, hint=hint, data={key: value for key, value in finding.data.items() if key != "near"})
+
+
+@lru_cache(maxsize=1024)
+def _later(version: str, name: str) -> str | None:
+    """The first release after one that has a name."""
+    known = catalogue.releases()
+    return next((other for other in known[known.index(version) + 1 :] if catalogue.load(other).find(name) is not None), None)
 
 
 @lru_cache(maxsize=1024)
