@@ -40,7 +40,8 @@ def target_of(world: World, hook: Mapping[str, Any], met: Mapping[str, Any] | No
         at, reason = (name, "no_attribute") if known else (_missing_part(world, name), "no_module")
         message = f"{name} is not in SGLang {world.catalogue.version}"
         return {"target": name, "error": {"type": "AttributeError", "message": message, "reason": reason, "at": at, "near": near}}
-    return {**facts, "target": name, **_described(symbol, name)}
+    beyond = met is not None and "error" in met
+    return {**facts, "target": name, **_described(symbol, name), **({"beyond": True} if beyond else {})}
 
 
 def _missing_part(world: World, name: str) -> str:

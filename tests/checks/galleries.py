@@ -176,7 +176,6 @@ HOOKS: dict[str, tuple[str, set[str]]] = {
         {"SP515"},
     ),
     "after_generator": (one("TGT.gen", AFTER, "AFTER"), {"SP505"}),
-    "after_async_generator": (one("TGT.agen", AFTER, "AFTER"), {"SP504", "SP505"}),
     "ok_after_generator_runs_through": (
         registering("def hook(result, *a): yield from result", 'HookRegistry.register("TGT.gen", hook, HookType.AFTER)'),
         set(),
@@ -258,6 +257,31 @@ HOOKS: dict[str, tuple[str, set[str]]] = {
     "server_args_init": (one("sglang.srt.server_args.ServerArgs.__post_init__", AFTER, "AFTER"), {"SP531"}),
     "process_entry": (one("sglang.srt.managers.scheduler.run_scheduler_process", AROUND, "AROUND"), {"SP526"}),
     "diffusion_code": (one("sglang.multimodal_gen.runtime.managers.gpu_worker.GPUWorker.__init__", AROUND, "AROUND"), {"SP526"}),
+    "drops_result": (
+        registering("def hook(original, *a, **k): original(*a, **k)", 'HookRegistry.register("TGT.f", hook, HookType.AROUND)'),
+        {"SP514"},
+    ),
+    "ok_drops_nothing": (
+        registering("def hook(original, *a, **k): original(*a, **k)", 'HookRegistry.register("TGT.Alone.__init__", hook, HookType.AROUND)'),
+        set(),
+    ),
+    "ok_refuses": (
+        registering(
+            "def hook(original, *a, **k):\n        original(*a, **k)\n        raise ValueError(a)",
+            'HookRegistry.register("TGT.f", hook, HookType.AROUND)',
+        ),
+        set(),
+    ),
+    "before_swapped": (registering("def hook(x): return {}, (x,)", 'HookRegistry.register("TGT.f", hook, HookType.BEFORE)'), {"SP514"}),
+    "recursion_by_module": ("import TGT\n" + one("TGT.f", "lambda x: TGT.f(x)", "REPLACE"), {"SP522"}),
+    "ok_saved_original": ("import TGT\nKEPT = [TGT.f]\n" + one("TGT.f", "lambda x: KEPT[0](x) and TGT.g(x)", "REPLACE"), set()),
+    "ok_beyond_the_standin": (
+        one("sglang.srt.layers.attention.flashinfer_backend.FlashInferAttnBackend.forward_extend", AROUND, "AROUND"),
+        set(),
+    ),
+    "type_as_text": (registering('HookRegistry.register("TGT.f", lambda fn, x: 1, "around")'), {"SP302"}),
+    "target_with_call": (one("TGT.f()", AROUND, "AROUND"), {"SP503"}),
+    "after_async_generator": (one("TGT.agen", AFTER, "AFTER"), {"SP505"}),
     # callbacks
     "import_error": ("import vendor_rt_missing\ndef register(): pass\n", {"SP301"}),
     "syntax_error": ("def register(:\n    pass\n", {"SP301"}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree as ET
@@ -158,3 +159,13 @@ def test_what_fails(levels, plain, strict):
 def test_output_to_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(SglangPlugError, match="cannot be written"):
         findings.save("x", tmp_path / "no" / "x.json")
+
+
+def test_a_file_gets_the_mode_that_the_umask_gives(tmp_path):
+    before = os.umask(0o027)
+    try:
+        findings.save("text", tmp_path / "report.json")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "report.json").stat().st_mode & 0o777 == 0o640
+    assert [path.name for path in tmp_path.iterdir()] == ["report.json"]

@@ -282,3 +282,32 @@ def test_sound_packages_are_clean(site, doctor):
     platform(site)
     hook(site, one("email.message_from_string", AFTER, "AFTER"))
     assert not [f for f in doctor().findings if f.level is Level.ERROR]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "says"),
+    [
+        ("[sglang.srt.platforms]\npa = pa.activate\n", "SP203", 'write pa = "pa:activate"'),
+        ("[sglang.srt.platforms]\npa = pa:activate  # mine\n", "SP203", 'write pa = "pa:activate"'),
+        ("[sglang.srt.platforms]\n = pa:activate\n", "SP203", "no name"),
+        ("[sglang.srt.platforms]\npa = PA:activate\n", "SP208", "did you mean 'pa:activate'?"),
+        ("[sglang.srt.platforms]\npa = pa:Activate\n", "SP301", "did you mean 'pa:activate'?"),
+        ("[slgang.srt.platforms]\npa = pa:activate\n", "SP204", "sglang.srt.platforms"),
+        ("[sglang.srt.platforms]\npa = pa:activate\npa = pa:activate\n", "SP205", "keep one of the lines"),
+        ("pa = pa:activate\n", "SP202", "begin the file with a section"),
+    ],
+)
+def test_what_to_write_instead(site, doctor, text, code, says):
+    site.add("pa-dist", text, {"pa.py": "def activate(): return None\n"})
+    found = [f for f in doctor(runtimes=("srt",)).findings if f.code == code]
+    assert any(says in f"{f.message} {f.hint}" for f in found), found
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [("direct_url.json", b"[]"), ("direct_url.json", b'{"dir_info": 3}'), ("RECORD", b"\xff\xfe,,\n"), ("METADATA", b"\xff\x00")],
+)
+def test_metadata_that_no_installer_wrote_ends_nothing(site, doctor, name, data):
+    info = site.add("pa-dist", {SRT_PLATFORMS: {"pa": "pa:activate"}}, {"pa.py": "def activate(): return None\n"}, record=["pa.py"])
+    (info / name).write_bytes(data)
+    assert [row["outcome"] for row in doctor(runtimes=("srt",)).entry_points] == ["inactive"]

@@ -23,6 +23,15 @@ from tests.plugins.install import (
 SOUND = one("TGT.f", AROUND, "AROUND").replace("TGT", "tgt")
 
 
+STOPS = """
+import os, sys
+class End:
+    def find_spec(self, name, path=None, target=None):
+        if name == "sglang.srt.platforms": os._exit(9)
+sys.meta_path.insert(0, End())
+"""
+
+
 def told(report) -> dict[str, list]:
     found: dict[str, list] = {}
     for finding in report.findings:
@@ -273,3 +282,50 @@ def test_sound_platform_and_hook(tgt, doctor, tmp_path):
     report = run(tgt, tmp_path / "cwd")
     assert not told(report)
     assert report.summary["examined"] == 2
+
+
+def test_a_plugin_that_is_not_chosen_runs_no_third_time(site, doctor, tmp_path):
+    mark = tmp_path / "times"
+    body = f"def activate():\n    open({str(mark)!r}, 'a').write('x')\n    raise MemoryError\n"
+    platform(site, "pa", body)
+    report = doctor(runtimes=("srt",))
+    assert row(report, "pa")["outcome"] == "failed"
+    assert mark.read_text() == "xx"  # the trial, and the host's own choice: with limits, both
+
+
+def test_a_failed_platform_is_told_once(tgt, doctor):
+    files = {"va.py": "def activate(): raise OSError('no driver')\n", "va_hooks.py": SOUND}
+    tgt.add("vend", {SRT_PLATFORMS: {"va": "va:activate"}, SRT_PLUGINS: {"va_hooks": "va_hooks:register"}}, files)
+    assert set(told(doctor())) == {"SP302"}
+
+
+def test_an_early_end_of_the_host_is_told_and_no_defect(site, doctor):
+    site.write({"sitecustomize.py": STOPS})
+    hook(site, "def register(): pass\n")
+    found = told(doctor(runtimes=("srt",)))
+    assert set(found) == {"SP002"}
+
+
+def test_what_the_working_directory_would_hide_from_the_command(site, tmp_path):
+    hook(site, "def register(): pass\n", "ga")
+    (tmp_path / "cwd" / "ga").mkdir(parents=True)
+    (tmp_path / "cwd" / "ga" / "__init__.py").write_text("")
+    found = told(run(site, tmp_path / "cwd"))["SP007"][0]
+    assert str(tmp_path / "cwd" / "ga" / "__init__.py") in found.message
+    assert "SP007" not in told(run(site, tmp_path / "elsewhere"))
+
+
+def test_a_frozen_application_is_said(site, doctor):
+    site.write({"sitecustomize.py": "import sys\nsys.frozen = True\n"})
+    assert "SP009" in {f.code for f in doctor(runtimes=("srt",)).findings}
+
+
+def test_a_backend_that_is_surely_none(site, doctor):
+    site.add("b-dist", {SERVE_BACKENDS: {"mine": "bb:make"}}, {"bb.py": "def make(): return 5\n"})
+    assert "SP605" in told(doctor(runtimes=("srt",)))
+
+
+def test_the_old_aliases_do_not_disturb_the_dry_run(site, doctor):
+    platform(site, "pa")
+    found = told(doctor(env={"SGL_PLATFORM": "zz"}, runtimes=("srt",)))
+    assert set(found) == {"SP101"}

@@ -67,6 +67,8 @@ GB = entry("gb", SRT_PLUGINS)
         ("da", "diffusion platform"),
         ("pa-dist", "distribution"),
         ("paa", "did you mean 'pa'"),
+        ("pa,da", "one entry point"),
+        ("pa:activate", "export SGLANG_PLATFORM=pa"),
     ],
 )
 def test_platform_that_is_not_there(value, says):  # S3.1
@@ -105,6 +107,10 @@ def test_override_that_is_there(value):  # S4.1
         ("hk-dist", "distribution"),
         ("hk_dist", "distribution"),
         ("hkk", "did you mean 'hk'"),
+        ("hk:activate", "write hk"),
+        ("hk|gb", "commas"),
+        ("all", "unset SGLANG_PLUGINS"),
+        ("None", "SGLANG_PLUGINS=,"),
         ("something_else", "install"),
     ],
 )
@@ -175,6 +181,8 @@ def test_old_alias_alone_is_a_note():
         ("SGALNG_PLATFORM", "SGLANG_PLATFORM"),
         ("SGLANG_DIFFUSION_PLATFORM", "SGLANG_DIFFUSION_PLATFORM_OVERRIDE"),
         ("SGLANG_DIFFUSION_PLATFORM_OVERIDE", "SGLANG_DIFFUSION_PLATFORM_OVERRIDE"),
+        ("SGL_PLUGIN", "SGLANG_PLUGINS"),
+        ("SGLANG_MULTIMODAL_GEN_PLATFORM", "SGLANG_DIFFUSION_PLATFORM_OVERRIDE"),
         ("SGLANG_USE_CPU_ENGIN", "SGLANG_USE_CPU_ENGINE"),
     ],
 )
@@ -215,6 +223,17 @@ def test_no_variable_of_sglang_itself_is_taken_for_a_misspelling():
 
 def test_variable_of_another_engine_that_names_our_plugin():
     assert "SGLANG_PLUGINS" in told(world([HK], VLLM_PLUGINS="hk"))["SP108"][0].message
+
+
+@pytest.mark.parametrize(
+    ("value", "fires"), [("true", True), ("2", True), (" 1", True), ("1", False), ("0", False), ("no", False), ("", False)]
+)
+def test_the_cpu_engine_takes_one_text(value, fires):
+    assert ("SP110" in told(world(SGLANG_USE_CPU_ENGINE=value))) == fires
+
+
+def test_a_nameless_entry_point_is_no_variables_matter():
+    assert not told(world([entry("", SRT_PLATFORMS)]))
 
 
 @pytest.mark.parametrize(

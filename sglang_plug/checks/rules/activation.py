@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shlex
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.checks.absent import import_hint
@@ -134,7 +135,8 @@ def _raise_hint(world: World, entry: Entry, root: Mapping[str, Any], phase: str)
     silent = entry.runtime == "srt" and world.selected("srt") is None
     missing = missing_of_sglang(root)
     if missing is not None:
-        near = world.catalogue.near(missing, limit=2) if world.catalogue is not None else ()
+        found = world.catalogue.near(missing, limit=4) if world.catalogue is not None else ()
+        near = [name for name in found if name.split(".")[:2] == missing.split(".")[:2]][:2]  # the other runtime's is no help
         moved = f"{world.host_name} has {' and '.join(near)}; " if near else ""
         return f"{moved}sglang-plug check tells which releases have {missing}"
     prefix = world.facts["interpreter"]["prefix"]
@@ -152,7 +154,7 @@ def _raise_hint(world: World, entry: Entry, root: Mapping[str, Any], phase: str)
     if platform:
         how = f"catch {root['type']} at {at} and return None" if phase == "call" else f"do it in the callback, not at {at}, and return None"
         return (
-            f"where the device is absent: {how}; to have the failure end SGLang: export SGLANG_PLATFORM={entry.name}"
+            f"where the device is absent: {how}; to have the failure end SGLang: export SGLANG_PLATFORM={shlex.quote(entry.name)}"
             if silent
             else (f"where the device is absent: {how}")
         )

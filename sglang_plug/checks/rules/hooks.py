@@ -248,12 +248,29 @@ def hook_return(world: World) -> Iterator[Finding]:
                         level=None if row["shape"] != "call" else Level.WARNING,
                     )
                     break
+            if _drops_result(world, hook, target):
+                yield find(
+                    "SP514",
+                    hook_subject(entry, hook),
+                    f"{told(entry, hook)}: it calls the original and returns nothing: callers get None in place of the result",
+                    hint="return original(*args, **kwargs)",
+                    location=hook_place(hook),
+                    level=Level.WARNING,
+                )
+
+
+def _drops_result(world: World, hook: Mapping[str, Any], target: Mapping[str, Any] | None) -> bool:
+    """True for an AROUND hook without a result on a target that has one, as far as its own source tells."""
+    known = target is not None and target.get("gives") and (world.real or not str(hook["target"]).startswith("sglang."))
+    return bool(known and hook["type"] == "around" and hook.get("gives_nothing") and hook.get("first_use") == "used")
 
 
 def _bad_return(kind: str, row: Mapping[str, Any], target: Mapping[str, Any] | None) -> str | None:
     if kind == "before":
         if row["shape"] == "tuple" and row["size"] != 2:
             return f"gives {row['size']} values where (args, kwargs) are unpacked"
+        if row["shape"] == "tuple" and row["text"].startswith(("({", "(dict(")):
+            return "is (kwargs, args), the wrong way round: the call ends with an error"
         if row["shape"] == "constant":
             return "is not (args, kwargs): the call ends with an error"
     elif kind == "after" and str((target or {}).get("target", "")).endswith(".__init__") and row["shape"] != "none":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.checks import standing
@@ -40,11 +41,19 @@ def unresolved(world: World) -> Iterator[Finding]:
                 "SP503",
                 hook_subject(entry, hook),
                 f"{told(entry, {**hook, 'target': raw})}: {wrong}: {_lost(world, entry)}",
-                hint=f"write {raw.replace(':', '.').strip()}" if "." in raw.replace(":", ".") else "write package.module.function",
+                hint=f"write {better}" if (better := _cleaned(raw)) else "write package.module.function",
                 location=hook_place(hook),
             )
         elif error is not None:
             yield _judge_error(world, entry, hook, error)
+        elif target.get("beyond"):
+            yield find(
+                "SP008",
+                hook_subject(entry, hook),
+                f"{told(entry, hook)}: {world.host_name} has the target and the stand-in has not: the hook was not applied here",
+                hint="sglang-plug doctor --python /path/to/python, with SGLang installed there",
+                location=hook_place(hook),
+            )
 
 
 def _misspelt(raw: str) -> str | None:
@@ -60,6 +69,12 @@ def _misspelt(raw: str) -> str | None:
         return "SGLang splits a target at its last dot, so the colon form works for Class.method only, not for a function or class"
     parts = raw.replace(":", ".").split(".")
     return None if all(part.isidentifier() for part in parts) else "it is no dotted name"
+
+
+def _cleaned(raw: str) -> str | None:
+    """Return a target as it may be meant; None where that is no target either."""
+    better = re.sub(r"\(.*\)$", "", raw.strip()).replace("/", ".").replace(":", ".").strip(". ")
+    return better if "." in better and better != raw and all(part.isidentifier() for part in better.split(".")) else None
 
 
 def _lost(world: World, entry: Entry) -> str:
@@ -110,6 +125,8 @@ def async_target(world: World) -> Iterator[Finding]:
     """SP504, SP515: SGLang's wrappers are plain functions."""
     for entry, hook, target in met(world):
         is_async = _kind(target).startswith("async")
+        if is_async and "generator" in _kind(target) and hook["type"] in {"after", "around", "before"}:
+            continue  # told as a generator
         hook_async = hook["hook"]["kind"].startswith("async")
         subject, spot = hook_subject(entry, hook), hook_place(hook)
         if is_async and hook["type"] == "after" and not hook_async:
@@ -147,7 +164,9 @@ def generator_target(world: World) -> Iterator[Finding]:
                 "SP505",
                 hook_subject(entry, hook),
                 f"{told(entry, hook)}: the target is {'an async' if _kind(target).startswith('async') else 'a'} generator: {what}",
-                hint="AROUND with a generator: `yield from original(…)`",
+                hint="AROUND with an async generator: `async for item in original(…): yield item`"
+                if _kind(target).startswith("async")
+                else "AROUND with a generator: `yield from original(…)`",
                 location=hook_place(hook),
                 level=None if hook["type"] == "after" else Level.INFO,
             )

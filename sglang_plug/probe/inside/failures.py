@@ -27,7 +27,7 @@ def place_of(exc: BaseException) -> dict[str, Any] | None:
     if isinstance(exc, SyntaxError):
         return where(exc)
     host = os.path.dirname(getattr(sys.modules.get("sglang"), "__file__", None) or "/nowhere/at/all") + os.sep
-    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+    here = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep  # the stand-in's machinery included
     stdlib = os.path.dirname(os.__file__) + os.sep
     best = None
     for frame in traceback.extract_tb(exc.__traceback__):

@@ -96,6 +96,14 @@ def returns_of(function: Any) -> list[dict[str, Any]]:
     return found
 
 
+def gives_nothing(function: Any) -> bool:
+    """True for a plain function without a return with a value, that does not end by raising; False where nobody can tell."""
+    node = _parse(function)
+    if node is None or isinstance(node, ast.Lambda) or isinstance(node.body[-1], ast.Raise) or "generator" in kind_of(function):
+        return False
+    return all(row["shape"] == "none" for row in returns_of(function))
+
+
 def answering(function: Any, answer: Any) -> dict[str, Any]:
     """Return {"returns": the line that gave the answer, "mute": it has no return with a value}; None where nobody can tell."""
     if _parse(function) is None:
@@ -121,6 +129,14 @@ def first_use(function: Any) -> str | None:
     return "attributes" if all(id(item) in bearers for item in uses) else "used"
 
 
+def source_of(function: Any) -> str:
+    """Return a function's source; empty where there is none."""
+    try:
+        return inspect.getsource(function)
+    except (OSError, TypeError):
+        return ""
+
+
 def _own_nodes(node: ast.AST) -> list[ast.AST]:
     """Every node of a function's body, without the bodies of functions inside it."""
     found: list[ast.AST] = []
@@ -137,8 +153,8 @@ def _parse(function: Any) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
     if not inspect.isfunction(function):
         return None
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, SyntaxError, ValueError, TypeError, IndentationError):
+        tree = ast.parse(textwrap.dedent(source_of(function)))
+    except (SyntaxError, ValueError):
         return None
     lambdas = [node for node in ast.walk(tree) if isinstance(node, ast.Lambda)]
     if function.__name__ == "<lambda>":

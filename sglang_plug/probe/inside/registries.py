@@ -68,6 +68,7 @@ def describe(target: Any, kind: str, hook: Any, source: Any) -> dict[str, Any]:
         "type": kind,
         "hook": functions.describe(hook),
         "returns": functions.returns_of(hook),
+        "gives_nothing": functions.gives_nothing(hook),
         "first_use": functions.first_use(hook),
         "source": {"plugin": getattr(source, "plugin_name", None), "dist": getattr(source, "dist_name", None)} if source else None,
     }

@@ -90,10 +90,23 @@ def _rebound(hook: Any, original: Any) -> list[str]:
         function = inspect.unwrap(getattr(member, "__func__", member)) if callable(getattr(member, "__func__", member)) else None
         scope = getattr(function, "__globals__", None)
         if scope is not None:
-            found |= {name for name in functions.names_used(function) if scope.get(name) is original}
+            used = functions.names_used(function)
+            found |= {name for name in used if scope.get(name) is original}
+            found |= {
+                path for name in used for path in _paths(scope.get(name), original, used, name) if path in functions.source_of(function)
+            }
     if isinstance(hook, type) and found:
         found = {name for name in found if _called_on_class(hook, name)}
     return sorted(found)
+
+
+def _paths(holder: Any, original: Any, used: set[str], path: str) -> list[str]:
+    """Return the dotted names by which code that reads the names `used` may reach the original through a module."""
+    if not isinstance(holder, types.ModuleType):
+        return []
+    inner = [(name, vars(holder).get(name)) for name in used if path.count(".") < 8]
+    direct = [f"{path}.{name}" for name, value in inner if value is original]
+    return direct + [deep for name, value in inner if value is not holder for deep in _paths(value, original, used, f"{path}.{name}")]
 
 
 def _called_on_class(hook: type, name: str) -> bool:
@@ -136,6 +149,7 @@ def examine(target: str) -> tuple[dict[str, Any], Any]:
     _origin_facts(facts, parent, original)
     if callable(original):
         facts.update(functions.signature_of(original))
+        facts["gives"] = inspect.isfunction(original) and functions.answering(original, None)["mute"] is False
         facts["lost"] = [name for name in _LOST if _has(original, name) and not isinstance(original, type)]
         code = getattr(inspect.unwrap(original) if inspect.isroutine(original) else original, "__code__", None)
         facts["file"], facts["line"] = getattr(code, "co_filename", None), getattr(code, "co_firstlineno", None)

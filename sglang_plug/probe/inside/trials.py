@@ -230,6 +230,8 @@ def backend(candidate: dict[str, Any], note: Note) -> dict[str, Any]:
         if contract is not None:
             subject.report["is_backend"] = isinstance(answer, contract.ServeBackend)
             subject.report["expected_version"] = contract.SERVE_BACKEND_API_VERSION
+        elif type(answer).__module__ == "builtins":  # that much is sure without the contract
+            subject.report["is_backend"] = False
         subject.report["version"] = getattr(answer, "api_version", None)
     return subject.finish()
 
