@@ -17,6 +17,7 @@ from sglang_plug.wording import counted
 
 if TYPE_CHECKING:
     from sglang_plug.checks.doctor import Report
+    from sglang_plug.checks.source.project import Project
     from sglang_plug.checks.source.run import CheckReport
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -113,7 +114,7 @@ def check(
         typer.echo(f"checking against {', '.join(releases) if len(releases) < 4 else f'{releases[0]} to {releases[-1]}'}: {why}", err=True)
     _answer(report, output_format, output)
     if fix:
-        _fix(path, report, yes=yes)
+        _fix(project, report, yes=yes)
     fails = bool(defaults.get("strict")) if strict is None else strict
     if report.failed(strict=fails):
         raise typer.Exit(1)
@@ -151,13 +152,11 @@ def _answer(report: CheckReport, kind: Format, output: Path | None) -> None:
         findings.save(text, output)
 
 
-def _fix(path: Path, report: CheckReport, *, yes: bool) -> None:
+def _fix(project: Project, report: CheckReport, *, yes: bool) -> None:
     from sglang_plug.checks.source.fixes import changes
-    from sglang_plug.checks.source.project import read_project
     from sglang_plug.report.escape import visible
-    from sglang_plug.report.findings import save
 
-    found = changes(read_project(path).root, report.findings, report.releases)
+    found = changes(project, report.findings, report.releases)
     if not found:
         typer.echo("nothing here can be put right by a machine", err=True)
         return
@@ -168,5 +167,5 @@ def _fix(path: Path, report: CheckReport, *, yes: bool) -> None:
         return
     if yes or typer.confirm(f"Write {counted(len(found), 'file')}?", default=False, err=True):
         for change in found:
-            save(change.after, change.path)
+            change.write()
             typer.echo(f"wrote {visible(change.shown)}", err=True)

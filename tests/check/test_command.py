@@ -151,6 +151,73 @@ def test_a_renamed_method_is_put_right_only_where_all_agree(command, folder):
     assert "    def get_dsa_kv_pool_cls(self):  # ours\n" in (folder / "plug/mod.py").read_text()
 
 
+@pytest.mark.parametrize(
+    ("head", "encoding", "end"),
+    [
+        ("", "utf-8", "\r\n"),
+        ("", "utf-8-sig", "\n"),
+        ("", "utf-8-sig", "\r\n"),
+        ("# -*- coding: latin-1 -*-\nNAME = '\xfc'\n", "latin-1", "\n"),
+        ("# -*- coding: euc-kr -*-\nNAME = '\ud55c'\n", "euc-kr", "\r\n"),
+        ("TEXT = 'a\x0cb\u2028'\n", "utf-8", "\n"),
+        ("class Q:\n\tdef go(self):\n\t\treturn 1\n", "utf-8", "\n"),
+    ],
+)
+def test_a_fix_changes_nothing_but_the_name(command, folder, head, encoding, end):
+    file = folder / "plug/mod.py"
+    before = (head + PLATFORM + "def register(): ...").replace("\n", end).encode(encoding)
+    file.write_bytes(before)
+    file.chmod(0o755)
+    command("--sglang", "0.5.13", "--fix", "--yes")
+    assert file.read_bytes() == before.replace(b"get_nsa_kv_pool_cls", b"get_dsa_kv_pool_cls") != before
+    assert file.stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("plug/mod.py", "    def go(self): return self.get_nsa_kv_pool_cls()\n"),
+        ("plug/mod.py", "    other = get_nsa_kv_pool_cls\n"),
+        ("plug/mod.py", "    go = lambda self: getattr(self, 'get_nsa_kv_pool_cls')()\n"),
+        ("plug/mod.py", "    def get_dsa_kv_pool_cls(self): ...\n"),
+        ("plug/other.py", "def use(platform): return platform.get_nsa_kv_pool_cls()\n"),
+    ],
+)
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_method_that_the_plugin_uses_is_not_renamed(folder, capsys, name, more, alone):
+    (folder / "plug/mod.py").write_text(PLATFORM)
+    with (folder / name).open("a") as file:
+        file.write(more)
+    before = (folder / "plug/mod.py").read_bytes()
+    assert run(["check", str(folder / "plug/mod.py" if alone else folder), "--sglang", "0.5.13", "--fix", "--yes"]) in {0, 1}
+    assert "nothing here can be put right by a machine" in capsys.readouterr().err
+    assert (folder / "plug/mod.py").read_bytes() == before
+
+
+def test_a_misspelt_override_is_told_and_left_alone(command, folder):
+    text = PLATFORM.replace("get_nsa_kv_pool_cls", "get_device_nam")
+    (folder / "plug/mod.py").write_text(text)
+    _, out, err = command("--sglang", "0.5.23", "--fix", "--yes")
+    assert "did you mean get_device_name?" in out
+    assert "nothing here can be put right" in err  # a guess is no fix
+    assert (folder / "plug/mod.py").read_text() == text
+
+
+def test_a_read_only_file_and_a_link(command, folder, tmp_path):
+    file, there = folder / "plug/mod.py", tmp_path / "there.py"
+    file.write_text(PLATFORM)
+    file.chmod(0o444)
+    status, _, err = command("--sglang", "0.5.13", "--fix", "--yes")
+    assert (status, "read-only" in err, "Traceback" in err) == (1, True, False)
+    assert file.read_text() == PLATFORM
+    file.unlink()
+    there.write_text(PLATFORM)
+    file.symlink_to(there)
+    command("--sglang", "0.5.13", "--fix", "--yes")
+    assert file.is_symlink()
+    assert "get_dsa_kv_pool_cls" in there.read_text()
+
+
 def test_output_goes_to_a_file(command, tmp_path):
     status, out, _ = command("--sglang", "0.5.23", "--format", "json", "--output", str(tmp_path / "o.json"))
     assert (status, out) == (1, "")
