@@ -308,8 +308,12 @@ class _Walk:
             self.stop("class", name, "bad-return", failure)
         if self.policy.trims_selector:
             qualname = qualname.strip()
-        if not _NAME.fullmatch(qualname):
+        bare = qualname.removesuffix("\n")  # upstream's resolver ends its pattern with `$`, which lets one line break pass
+        if not _NAME.fullmatch(bare):
             self.stop("class", name, "bad-name", Failure("ValueError", f"invalid format: {qualname!r}", hint=hint))
+        if bare != qualname and ":" not in qualname:  # … and then looks for a dotted name's last part as it is written
+            self.stop("class", name, "bad-name", Failure("AttributeError", f"{qualname!r} ends with a line break", hint=hint))
+        qualname = bare
         self.note("class", qualname, "chosen", f"the platform of {candidate.dist or name}", dist=candidate.dist)
         return Resolution(self.policy.runtime, "plugin", name, qualname, candidate.dist, tuple(self.steps))
 

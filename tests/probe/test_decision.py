@@ -350,6 +350,18 @@ def test_a_text_counts_for_what_it_holds_not_for_what_it_says(here: Callable[...
 
 
 @pytest.mark.parametrize(
+    ("returned", "kind"), [("pa.plat:Plat\\n", None), ("pa.plat.Plat\\n", "AttributeError"), ("pa.plat:Plat\\n\\n", "ValueError")]
+)
+def test_a_line_break_at_the_end_does_what_it_does_in_upstreams_resolver(
+    here: Callable[..., Environment], site: Site, returned: str, kind: str | None
+) -> None:
+    install.platform(site, "pa", f"def activate(): return '{returned}'\n")
+    found = srt(here())
+    assert (found.error.type if found.error else None) == kind
+    assert found.error or found.qualname == "pa.plat:Plat"
+
+
+@pytest.mark.parametrize(
     ("body", "why"), [("raise SystemExit(0)", "activate() failed: SystemExit: 0"), ("raise KeyboardInterrupt", "KeyboardInterrupt")]
 )
 def test_what_ends_the_process_is_named_on_the_trail(here: Callable[..., Environment], site: Site, body: str, why: str) -> None:

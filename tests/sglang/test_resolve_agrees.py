@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,8 +64,8 @@ BEHAVIOURS = {
     "nocallable": "activate = 3",
     "bytes": 'def activate(): return b"NAME.plat.Plat"',
     "newline": 'def activate(): return "NAME.plat.Plat\\n"',
+    "newline_colon": 'def activate(): return "NAME.plat:Plat\\n"',
     "liar": 'class Liar(str):\n    def __str__(self): return "os.X"\ndef activate(): return Liar("NAME.plat.Plat")',
-    "nested": 'def activate(): return "NAME.plat.Plat.Nope"',
     "gone": 'def activate(): return "NAME.gone.Plat"',
     "gone_colon": 'def activate(): return "NAME.gone:Plat"',
     "deep": 'def activate(): return "NAME.deep.Plat"',
@@ -155,7 +156,8 @@ def lay(scenario: Scenario, root: Path) -> Site:
             {f"{module}/gone.py": "from .plat import Gone\nfrom .plat import Plat\n", f"{module}/deep.py": "from .gone import Plat\n"}
         )
         site.write({f"{module}/baseless.py": "class Plat: pass\n"})
-        site.write({f"{module}/guarded.py": "try:\n    from .gone import Plat\nexcept ImportError:\n    from .plat import Plat\n"})
+        tried = "try:\n    from .gone import Plat\nexcept ImportError:\n    pass\n"
+        site.write({f"{module}/guarded.py": tried + textwrap.dedent(CLASSES[scenario.runtime])})
         rows.setdefault(owner, {}).setdefault(platforms, {})[name] = f"{module}:activate"
     for name, owner in scenario.hooks:
         module = f"hooks_{name}_{owner.replace('-', '_')}"
