@@ -33,16 +33,21 @@ def _names(ending: str, *keys: str) -> Callable[[str], Iterable[str]]:
     return names
 
 
-def _listed(prefix: str) -> Iterable[str]:
+def _listed(offered: Callable[[str], Iterable[str]]) -> Callable[[str], Iterable[str]]:
     """A comma-separated list: the last word is completed, the others stay."""
-    done, comma, _ = prefix.rpartition(",")
-    return [done + comma + name for name in _names(".plugins", "name")(prefix) if name not in done.split(",")]
+
+    def listed(prefix: str) -> Iterable[str]:
+        done, comma, word = prefix.rpartition(",")
+        return [done + comma + name for name in offered(word) if name not in done.split(",")]
+
+    return listed
 
 
-def _codes(_prefix: str) -> Iterable[str]:
+def _codes(word: str) -> Iterable[str]:
+    """Codes; names for who types small letters."""
     from sglang_plug.checks.table import RULES
 
-    return [rule.code for rule in RULES]
+    return [rule.slug if word[:1].islower() else rule.code for rule in RULES]
 
 
 def _releases(_prefix: str) -> Iterable[str]:
@@ -86,8 +91,8 @@ def _variables(_prefix: str) -> Iterable[str]:
 
 
 KINDS: dict[str, Callable[[str], Iterable[str]]] = {
-    "codes": _codes,
-    "hooks": _listed,
+    "codes": _listed(_codes),
+    "hooks": _listed(_names(".plugins", "name")),
     "methods": _methods,
     "names": _names("", "name", "dist"),
     "platforms": _names(".platforms", "name"),

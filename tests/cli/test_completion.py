@@ -105,6 +105,8 @@ SHELLS = ("bash", "zsh", "fish")
         ("sglang-plug resolve --platform ac", ["acme"]),
         ("sglang-plug resolve --env SGLANG_PLUG", ["SGLANG_PLUGINS="]),
         ("sglang-plug resolve --timeout ", []),
+        ("sglang-plug check --select SP102,SP80", [f"SP102,{rule.code}" for rule in RULES if rule.code.startswith("SP80")]),
+        ("sglang-plug explain does-not", [rule.slug for rule in RULES if rule.slug.startswith("does-not")]),
         ("sglang-plug doctor -- --ver", []),
         ("sglang-plug doctor -- ac", ["acme", "acme-dist", "acme_hooks"]),
         ("sglang-plug serve --plugins ", ["acme_hooks", "tracing"]),
