@@ -123,20 +123,18 @@ class HookContract:
             )
 
     def test_coroutines_are_awaited(self, targets: list[tuple[Registration, Symbol]]) -> None:
-        """An async target is wrapped by an async hook; BEFORE is called, never awaited."""
+        """AFTER meets the coroutine and must await it; BEFORE is called, never awaited. What AROUND returns, the caller awaits."""
         for entry, symbol in targets:
             if not symbol.is_async or isinstance(entry.function, type):
                 continue
             is_async = inspect.iscoroutinefunction(entry.function) or inspect.isasyncgenfunction(entry.function)
-            if entry.type in {"around", "replace"}:
-                demand(is_async, f"{entry.target} is {symbol.label}, the {entry.type} hook is not async", "awaits what the hook returns")
-            elif entry.type == "after":
+            if entry.type == "after":
                 demand(
                     is_async,
                     f"{entry.target} is {symbol.label}; the after hook gets the coroutine, not its result",
                     "hands the hook what the call returns: write AROUND with `async def` and await the original",
                 )
-            else:
+            elif entry.type == "before":
                 demand(
                     not is_async,
                     f"the before hook on {entry.target} is async",
@@ -176,12 +174,16 @@ class HookContract:
         if not registrations:
             pytest.skip("nothing is registered")
         done = hooked(self.entry_point, runtime=self.runtime)
+        beyond = [target for target in done.failures if not engine.is_real() and engine.contract().find(objects.dotted(target))]
         for target, error in done.failures.items():
-            refuse(f"{target} cannot be hooked: {error}", "logs it, and serves without the hook")
+            if target not in beyond:
+                refuse(f"{target} cannot be hooked: {error}", "logs it, and serves without the hook")
         patches = list(done.registry.patches.values())
         done.revert()
         left = [patch.place.text for patch in patches if vars(patch.place.parent).get(patch.place.attribute) is patch.new]
         demand(not left, f"still patched: {', '.join(left)}", "keeps the patch for the life of the process")
+        if beyond:
+            pytest.skip(f"SGLang {engine.release()} has {', '.join(beyond)}, the stand-in has not; the rest was applied and taken back")
 
 
 def _misfit(function: Callable[..., Any], kind: str, symbol: Symbol) -> str | None:
