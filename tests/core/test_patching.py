@@ -160,7 +160,24 @@ def test_undo_leaves_alone_what_others_put_on_top(bench: Bench, runtime: Runtime
     inner = m.f
     m.f = lambda: "<" + inner() + ">"
     undo()
+    bench.apply()
     assert m.f() == "<f12>"  # rather than run the second hook twice
+
+
+def test_hooks_that_are_left_out_do_not_count_as_applied(bench: Bench, runtime: Runtime):
+    m = bench.module("tm", WORLD)
+
+    def one(result: str) -> str:
+        return result + "1"
+
+    def two(result: str) -> str:
+        return result + "2"
+
+    bench.hook("tm.f", one, "AFTER")
+    bench.hook("tm.f", two, "AFTER")
+    runtime.hooks.apply(only=lambda hook: hook.function is two)
+    assert m.f() == "f2"
+    assert [runtime.hooks.is_applied("tm:f", hook) for hook in (one, two)] == [False, True]
 
 
 def test_a_failed_application_leaves_the_target_untouched(bench: Bench, runtime: Runtime):
