@@ -59,7 +59,7 @@ def _described(symbol: Symbol, name: str) -> dict[str, Any]:
     """Return a symbol as a target's facts."""
     kind = _KINDS.get(symbol.kind.value, "function")
     if kind == "function":
-        words = ["async"] * symbol.is_async + ["generator"] * symbol.is_generator
+        words = ["async"] * (symbol.is_async and not symbol.makes_context) + ["generator"] * symbol.yields
         kind = " ".join(words) or "function"
         kind = "async function" if kind == "async" else kind
     facts: dict[str, Any] = {"kind": kind}

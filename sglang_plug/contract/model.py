@@ -85,9 +85,20 @@ class Symbol:
         return self.kind in _MEMBERS and self.origin.rpartition(".")[0] != self.name.rpartition(".")[0]
 
     @property
+    def makes_context(self) -> bool:
+        """Whether a call gives a context manager, whatever the function is that the decorator holds."""
+        return any("contextmanager" in decorator for decorator in self.decorators)
+
+    @property
+    def yields(self) -> bool:
+        """Whether a call gives a generator, sync or async."""
+        return self.is_generator and not self.makes_context
+
+    @property
     def label(self) -> str:
         """The kind in words: `async method`, `generator function`, …"""
-        words = ["async"] * self.is_async + ["generator"] * self.is_generator + [self.kind.value]
+        inside = "context manager" if self.makes_context else "generator"
+        words = ["async"] * self.is_async + [inside] * self.is_generator + [self.kind.value]
         return " ".join(words)
 
 

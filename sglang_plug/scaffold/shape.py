@@ -40,7 +40,7 @@ class Shape:
 
 def shape(symbol: Symbol, kind: HookType, name: str) -> Shape:
     """Return the function `name` that hooks `symbol` as `kind`, and that changes nothing until it is edited."""
-    yields = symbol.is_generator and not any("contextmanager" in decorator for decorator in symbol.decorators)
+    yields, waits = symbol.yields, symbol.is_async and not symbol.makes_context
     parameters = symbol.parameters or ()
     known = symbol.parameters is not None
     if kind == "replace":
@@ -49,14 +49,14 @@ def shape(symbol: Symbol, kind: HookType, name: str) -> Shape:
     else:
         arguments, passed = _open(parameters)
     lead = {"after": _free("result", parameters), "around": _free("original", parameters)}.get(kind, "")
-    lead_type = _lead_type(symbol, kind, yields=yields)
-    is_async = symbol.is_async and kind != "before"
-    returns = _return_type(symbol, kind, yields=yields)
+    lead_type = _lead_type(kind, waits=waits, yields=yields)
+    is_async = waits and kind != "before"
+    returns = _return_type(kind, waits=waits, yields=yields)
     lines = _wrapped(
         f"{'async ' if is_async else ''}def {name}(", [*([f"{lead}: {lead_type}"] if lead else []), *arguments], f") -> {returns}:"
     )
     label = symbol.name.rpartition(".")[2]
-    body = _body(kind, lead, passed, is_async=symbol.is_async, yields=yields, label=label)
+    body = _body(kind, lead, passed, is_async=waits, yields=yields, label=label)
     used = "\n".join(lines)
     imports = tuple(word for word in ("AsyncIterator", "Awaitable", "Callable", "Iterator") if re.search(rf"\b{word}\b", used))
     return Shape(lines, _SUMMARIES[kind].format(name=label), body, imports)
@@ -162,17 +162,17 @@ def _default(default: ast.expr | None) -> str:
     return f" = {value!r}" if isinstance(value, str | bytes | int | float | bool | tuple | type(None)) else " = ..."
 
 
-def _lead_type(symbol: Symbol, kind: HookType, *, yields: bool) -> str:
+def _lead_type(kind: HookType, *, waits: bool, yields: bool) -> str:
     if kind == "around":
         return "Callable[..., Any]"
-    if symbol.is_async:
+    if waits:
         return "AsyncIterator[Any]" if yields else "Awaitable[Any]"
     return "Iterator[Any]" if yields else "Any"
 
 
-def _return_type(symbol: Symbol, kind: HookType, *, yields: bool) -> str:
+def _return_type(kind: HookType, *, waits: bool, yields: bool) -> str:
     if yields and kind != "before":
-        return "AsyncIterator[Any]" if symbol.is_async else "Iterator[Any]"
+        return "AsyncIterator[Any]" if waits else "Iterator[Any]"
     return _RETURNS[kind]
 
 

@@ -125,7 +125,7 @@ class HookContract:
     def test_coroutines_are_awaited(self, targets: list[tuple[Registration, Symbol]]) -> None:
         """AFTER meets the coroutine and must await it; BEFORE is called, never awaited. What AROUND returns, the caller awaits."""
         for entry, symbol in targets:
-            if not symbol.is_async or isinstance(entry.function, type):
+            if not symbol.is_async or symbol.makes_context or isinstance(entry.function, type):
                 continue
             is_async = inspect.iscoroutinefunction(entry.function) or inspect.isasyncgenfunction(entry.function)
             if entry.type == "after":

@@ -59,6 +59,10 @@ class Target:
     def context(self, x):
         yield x
 
+    @contextlib.asynccontextmanager
+    async def async_context(self, x):
+        yield x
+
 
 CALLS = {
     "plain": (((1,), {"key": 2}), ((1, 5), {"key": 2, "flag": False}), ((), {"batch": 1, "key": 3})),
@@ -72,6 +76,7 @@ CALLS = {
     "generator": (((3,), {}),),
     "stream": (((3,), {}), ((4,), {"start": 2})),
     "context": (((7,), {}),),
+    "async_context": (((7,), {}),),
 }
 
 
@@ -88,7 +93,7 @@ def symbol(name: str) -> Symbol:
         signature=str(inspect.signature(inner)),
         is_async=inspect.iscoroutinefunction(inner) or inspect.isasyncgenfunction(inner),
         is_generator=inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner),
-        decorators=("contextlib.contextmanager",) if inner is not function else (),
+        decorators=() if inner is function else ("contextlib.asynccontextmanager" if "async" in name else "contextlib.contextmanager",),
     )
 
 
@@ -114,6 +119,13 @@ def settled(value: Any) -> Any:
         return asyncio.run(drain())
     if inspect.isgenerator(value):
         return list(value)
+    if isinstance(value, contextlib.AbstractAsyncContextManager):
+
+        async def enter() -> tuple[str, Any]:
+            async with value as entered:
+                return ("entered", entered)
+
+        return asyncio.run(enter())
     if isinstance(value, contextlib.AbstractContextManager):
         with value as entered:
             return ("entered", entered)

@@ -160,7 +160,7 @@ def _callable_kind(hook: Registration, symbol: Symbol) -> Iterator[Finding]:
     if hook.type == "AFTER" and symbol.is_async and not symbol.is_generator and not awaits:
         hint = "use AROUND with `async def hook(original, *args, **kwargs)` and await original(…)"
         yield _say(hook, "SP504", name, f"{name} is async: an AFTER hook gets the coroutine, not the result", hint=hint, level=Level.ERROR)
-    if hook.type == "AFTER" and symbol.is_generator and not iterates and not _makes_context(symbol):
+    if hook.type == "AFTER" and symbol.yields and not iterates:
         kind = "an async generator" if symbol.is_async else "a generator"
         hint = "use AROUND and yield from original(…)" if not symbol.is_async else "use AROUND with `async for` over original(…)"
         yield _say(hook, "SP505", name, f"{name} is {kind}: an AFTER hook gets the generator, not its values", hint=hint)
@@ -171,10 +171,6 @@ def _kind_of(hook: Registration) -> tuple[bool, bool]:
     node = hook.hook
     iterates = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and yields(node)
     return isinstance(node, ast.AsyncFunctionDef) and not iterates, iterates
-
-
-def _makes_context(symbol: Symbol) -> bool:
-    return any("contextmanager" in decorator for decorator in symbol.decorators)
 
 
 def _never_called(hook: Registration, symbol: Symbol, release: Release) -> Iterator[Finding]:
