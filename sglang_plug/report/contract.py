@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.report.escape import visible
@@ -62,18 +63,23 @@ def _member_row(member: PlatformMember, width: int) -> Line:
 
 
 def member_lines(contracts: Iterable[PlatformContract], name: str) -> Iterator[Line]:
-    """Yield one member's history over releases."""
-    for contract in contracts:
-        member = contract.members.get(name)
-        if member is None:
-            yield Line(f"{contract.release} {contract.runtime}: not there", "dim")
-            continue
-        head = f"{contract.release} {contract.runtime}: {member.owner}.{name}{member.signature or ''}"
-        uses = f"used in {counted(member.uses, 'place')}" if member.uses else "read by the base itself" if member.internal else "never used"
-        status = f", documented as {member.documented}" if member.documented else ""
-        yield Line(visible(f"{head}: {member.default}; {uses}{status}"))
-        for site in member.sites:
+    """Yield one member's history over releases: those that say the same together, with the newest one's places."""
+    for (runtime, words), group in groupby(contracts, key=lambda contract: (contract.runtime, _member_words(contract, name))):
+        same = list(group)
+        span = same[0].release if len(same) == 1 else f"{same[0].release} to {same[-1].release}"
+        member = same[-1].members.get(name)
+        yield Line(visible(f"{span} {runtime}: {words}"), "" if member else "dim")
+        for site in member.sites if member else ():
             yield Line(visible(f"    {site}"), "dim")
+
+
+def _member_words(contract: PlatformContract, name: str) -> str:
+    member = contract.members.get(name)
+    if member is None:
+        return "not there"
+    uses = f"used in {counted(member.uses, 'place')}" if member.uses else "read by the base itself" if member.internal else "never used"
+    status = f", documented as {member.documented}" if member.documented else ""
+    return f"{member.owner}.{name}{member.signature or ''}: {member.default}; {uses}{status}"
 
 
 def difference_lines(old: str, new: str, groups: dict[str, tuple[Difference, ...]]) -> Iterator[Line]:

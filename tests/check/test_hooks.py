@@ -236,7 +236,7 @@ def test_a_replacement_that_calls_itself(codes):
         "HookRegistry.register('sglang.srt.distributed.parallel_state.get_tp_group', h, HookType.{})\n"
     )
     assert codes(HEAD + source.format("REPLACE")) == ["SP522"]
-    assert codes(HEAD + source.replace("h():", "h(original):").format("AROUND")) == []
+    assert codes(HEAD + source.replace("return", "return original and").replace("h():", "h(original):").format("AROUND")) == []
 
 
 def test_a_replacing_class_that_calls_its_base_by_name(codes):
@@ -287,3 +287,31 @@ def test_an_optional_parameter_that_was_renamed(findings):
     (finding,) = findings(source, "0.5.11", "0.5.20", "0.5.21", "0.5.23")
     assert (finding.code, finding.level, finding.data["releases"]) == ("SP513", "warning", ["0.5.21", "0.5.23"])
     assert "'use_mscclpp'" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("definition", "told"),
+    [
+        ("def h(original, self, batch): return None", "warning never uses"),
+        ("def h(fn, *args, **kwargs):\n    print(args)", "warning never uses"),
+        ("h = lambda original, *a, **k: None", "warning never uses"),
+        ("def h(self, batch): return self.x", "error lacks the parameter"),
+        ("def h(self, batch): return self(batch)", None),
+        ("def h(original, *a, **k): return original(*a, **k)", None),
+        ("def h(_original, *a, **k): return None", None),
+        ("def h(original, *a, **k): raise RuntimeError('not here')", None),
+        ("def h(original, *a, **k): return locals()", None),
+        ("def h(original, *a, **k):\n    def inner(): return original(*a, **k)\n    return inner()", None),
+        ("def h(*args, **kwargs): return args[0](*args[1:], **kwargs)", None),
+        ("def h(original, *a, **k): ...", None),
+        ("class K:\n    def __call__(self, original, *a, **k): return None\nh = K()", None),
+    ],
+)
+def test_an_around_hook_calls_the_original(findings, definition, told):
+    source = f"{HEAD}{definition}\nHookRegistry.register('sglang.srt.managers.scheduler.Scheduler.run_batch', h, HookType.AROUND)\n"
+    found = [f"{finding.level.value} {finding.message}" for finding in findings(source) if finding.code == "SP512"]
+    assert len(found) == bool(told)
+    if told:
+        level, words = told.split(" ", 1)
+        assert found[0].startswith(level)
+        assert words in found[0]

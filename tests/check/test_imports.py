@@ -164,3 +164,27 @@ def test_a_version_helper_is_answered(findings):
     )
     (finding,) = findings(source, "0.5.21", "0.5.23")
     assert (finding.code, finding.data["releases"]) == ("SP702", ["0.5.23"])
+
+
+def test_a_name_that_comes_later_says_when(findings):
+    (found,) = findings("from sglang.srt.runtime_context import mamba_cache_chunk_size\n", "0.5.16", "0.5.17", "0.5.23")
+    assert found.data["releases"] == ["0.5.16", "0.5.17"]
+    assert "sglang>=0.5.18" in found.hint
+
+
+def test_a_folder_that_nobody_may_look_into_is_said(plugins, monkeypatch):
+    import os
+
+    from sglang_plug.checks.source.run import check
+
+    root = plugins.lay({"plug/__init__.py": "import sglang\n", "plug/closed/mod.py": "import sglang\n"})
+    scandir = os.scandir
+
+    def refuse(path):  # what a mode of 0 does to everybody but root
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    found = [finding for finding in check(root, ("0.5.23",)).findings if finding.code == "SP707"]
+    assert [(finding.location.path, "Permission denied" in finding.message) for finding in found] == [("plug/closed", True)]

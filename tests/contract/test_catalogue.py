@@ -250,3 +250,25 @@ def test_reading_the_catalogue_imports_no_builder():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_members_history_groups_releases_that_say_the_same(capsys):
+    from sglang_plug.cli.app import run
+
+    assert run(["contract", "show", "--method", "get_device", "--runtime", "srt"]) == 0
+    heads = [line.split(":")[0] for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
+    assert heads == ["0.5.11 to 0.5.12.post1 srt", "0.5.13 to 0.5.16 srt", "0.5.17 to 0.5.21 srt", "0.5.22 to 0.5.23 srt"]
+
+
+def test_everything_that_can_be_hooked_is_counted_once():
+    from sglang_plug.contract.targets import targets
+
+    found, total = targets(catalogue.load("0.5.23"), "*", limit=3)
+    assert len(found) == 3
+    assert total > 60_000
+
+
+def test_many_missing_names_are_answered_as_few_are():
+    release = catalogue.load("0.5.23")
+    again = [release.near("sglang.srt.layers.attention.fla.chunk", limit=2) for _ in range(12)]  # searched first, then from the index
+    assert set(again) == {("sglang.kernels.ops.attention.fla.chunk",)}

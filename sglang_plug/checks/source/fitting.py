@@ -40,8 +40,9 @@ def judge_hook(hook: Registration, release: Release) -> Iterator[Finding]:
         return
     if any(not _keeps(decorator) for decorator in getattr(node, "decorator_list", ()) if decorator is not hook.node):
         return
-    yield from _forgotten_type(hook, node)
-    yield from _signature(hook, node, symbol)
+    wrong = list(_wrong_type(hook, node))
+    yield from wrong
+    yield from _signature(hook, node, symbol) if not wrong else ()
     yield from _returns(hook, node)
     yield from _async(hook, node, symbol)
     yield from _recursion(hook, node, symbol, release)
@@ -89,6 +90,36 @@ def _forgotten_type(hook: Registration, node: ast.FunctionDef | ast.AsyncFunctio
         message = f"{_name(node)} {how} and calls its first parameter {first}, which is the result"
         word = "type" if isinstance(node, ast.FunctionDef) and hook.node in node.decorator_list else "hook_type"
         yield _say(hook, "SP512", message, hint=f"register it with {word}=HookType.AROUND")
+
+
+def _wrong_type(hook: Registration, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Iterator[Finding]:
+    """SP512: the parameters, or what is done with the first one, belong to another type."""
+    yield from _forgotten_type(hook, node)
+    plain = [*node.args.posonlyargs, *node.args.args]
+    first = plain[0].arg if plain else ""
+    if hook.type != "AROUND" or not first or first.startswith("_") or _refuses(node):
+        return
+    reads = [part for part in ast.walk(node) if isinstance(part, ast.Name) and part.id == first]
+    attributes = {id(part.value) for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+    if first in {"self", "cls"} and all(id(part) in attributes for part in reads):
+        message = f"{_name(node)} is registered as AROUND and lacks the parameter for the original function: {first} would be that function"
+        hint = f"def {_name(node)}(original, {first}, *args, **kwargs): return original({first}, *args, **kwargs)"
+        yield _say(hook, "SP512", message, node, hint=hint)
+    elif not reads:
+        message = (
+            f"{_name(node)} is registered as AROUND and never uses its first parameter {first}, the original function, which never runs"
+        )
+        hint = f"call {first}(*args, **kwargs); if it is not to run: HookType.REPLACE, without that parameter"
+        yield _say(hook, "SP512", message, node, hint=hint, level=Level.WARNING)
+
+
+def _refuses(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> bool:
+    """True for a body that is a stub, always raises, or looks at its variables by name."""
+    if isinstance(node, ast.Lambda):
+        return False
+    body = node.body[1:] if isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant) else node.body
+    named = any(isinstance(part, ast.Name) and part.id in {"locals", "eval", "exec"} for part in ast.walk(node))
+    return named or not body or isinstance(body[-1], ast.Raise) or (len(body) == 1 and isinstance(body[0], ast.Pass))
 
 
 def _signature(hook: Registration, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, symbol: Symbol) -> Iterator[Finding]:

@@ -88,8 +88,8 @@ def read_project(path: Path) -> Project:
     root = _find_root(path.parent if single else path)
     declared = read_declared(root)
     roots = _source_roots(root, declared)
-    paths = [single] if single else list(_python_files(path))
-    files = tuple(file for item in paths if item is not None and (file := _read(item, root, roots)) is not None)
+    paths: list[Path | OSError] = [single] if single else list(_python_files(path))
+    files = tuple(file for item in paths if (file := _read(item, root, roots)) is not None)
     if not files and not declared.source:
         raise UsageError("no Python file and no metadata there", subject=str(path), hint="give a plugin's folder or one of its files")
     return Project(root, files, declared, roots)
@@ -111,11 +111,16 @@ def _source_roots(root: Path, declared: Declared) -> tuple[Path, ...]:
     return (*dict.fromkeys(places), root)
 
 
-def _python_files(folder: Path) -> Iterator[Path]:
-    for place, folders, names in os.walk(folder):
+def _python_files(folder: Path) -> Iterator[Path | OSError]:
+    """The Python files below a folder, and the errors of folders that cannot be looked into."""
+    closed: list[OSError] = []
+    for place, folders, names in os.walk(folder, onerror=closed.append):
+        yield from closed
+        closed.clear()
         inside = Path(place)
         folders[:] = sorted(name for name in folders if not _is_skipped(inside / name, top=inside == folder))
         yield from (inside / name for name in sorted(names) if name.endswith(".py"))
+    yield from closed
 
 
 def _is_skipped(place: Path, *, top: bool) -> bool:
@@ -126,8 +131,11 @@ def _is_skipped(place: Path, *, top: bool) -> bool:
     return place.name in _SKIPPED or os.path.isfile(place / "pyvenv.cfg")  # unlike Path's, false where it may not look
 
 
-def _read(path: Path, root: Path, roots: tuple[Path, ...]) -> PythonFile | None:
+def _read(path: Path | OSError, root: Path, roots: tuple[Path, ...]) -> PythonFile | None:
     problem = None
+    if isinstance(path, OSError):
+        folder = Path(os.fsdecode(path.filename))
+        return PythonFile(folder, _relative(folder, root), None, False, b"", problem=f"nobody may look into this folder: {path.strerror}")
     try:
         if path.stat().st_size > _LARGEST:
             return None

@@ -181,6 +181,9 @@ def _follow(plugin: Plugin, hook: ast.expr | None, scope: Scope, names: dict[str
             hook, scope, names = later.node, later.scope, later.names
             continue
         break
+    bounds = scope.lookup(hook.id) if isinstance(hook, ast.Name) and hook.id not in names else []
+    if len(bounds) == 1 and isinstance(bounds[0].node, ast.Lambda):
+        hook = bounds[0].node
     if isinstance(hook, ast.Lambda):
         return hook, scope
     if isinstance(hook, ast.Name) and hook.id in names:
