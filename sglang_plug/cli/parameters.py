@@ -93,7 +93,7 @@ def _choose(kind: type[Enum], value: Any, param: Any, ctx: Any) -> Enum:
     import difflib
 
     words = [str(member.value) for member in kind]
-    near = difflib.get_close_matches(str(value), words, n=1)
+    near = [word for word in words if value and word.startswith(str(value))] or difflib.get_close_matches(str(value), words, n=1)
     meant = f" Did you mean '{near[0]}'?" if near else ""
     raise typer.BadParameter(f"{value!r} is not one of {', '.join(map(repr, words))}.{meant}", ctx=ctx, param=param)
 

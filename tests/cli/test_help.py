@@ -163,6 +163,7 @@ def test_a_mistyped_command_is_answered_with_the_nearest():
     [
         ("list --format jsno", "jsno", "'json'?"),
         ("resolve --runtime sr", "--runtime", "'srt'?"),
+        ("list --runtime=dif", "--runtime", "'diffusion'?"),
         ("completion bahs", "bahs", "'bash'?"),
         ("contract shwo", "shwo", "'show'?"),
         ("contract diff 0.5.21", "'NEW'", "sglang-plug contract diff -h"),
