@@ -13,7 +13,7 @@ from sglang_plug.core.policy import DIFFUSION, SRT
 from sglang_plug.core.words import a
 from sglang_plug.errors import ScaffoldError
 from sglang_plug.scaffold import pyproject
-from sglang_plug.scaffold.answers import judge_module
+from sglang_plug.scaffold.answers import MAX_NAME, judge_module
 from sglang_plug.scaffold.render import render
 from sglang_plug.scaffold.shape import WIDTH, HookType, shape
 
@@ -197,7 +197,7 @@ def addition(answers: HookAnswers, folder: Path, module: str | None) -> Addition
     root = project.path.parent
     place = _package_folder(project)
     package_name = place.name
-    stem = judge_module(module or answers.function)
+    stem = judge_module(module or answers.function[:MAX_NAME].rstrip("_"))
     entry_point = stem if stem.startswith(package_name) else f"{package_name}_{stem}"
     filled = values(answers, package=package_name, module=stem, entry_point=entry_point)
     rendered = render("hook", filled)
