@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.checks.rehearsal import Limits
@@ -25,6 +26,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "ignore": (list, str),
     "strict": (bool,),
 }
+_LEAST: dict[str, float] = {"timeout": 0.1, "memory": 0, "jobs": 1}
 
 
 @dataclass(frozen=True)
@@ -42,25 +44,17 @@ def configured(folder: Path, **given: Any) -> Options:
     """Return the options of a command line, completed from the folder's pyproject.toml.
 
     Raises:
-        UsageError: the table holds an unknown key, or a value of the wrong kind.
+        UsageError: the table holds a misspelt key, or a value of the wrong kind or size.
     """
-    table = _table(folder / "pyproject.toml")
+    path = folder / "pyproject.toml"
+    table = _table(path)
     for key, value in table.items():
-        if key not in _KINDS:
-            continue  # another command's key
-        if not isinstance(value, _KINDS[key]) or (isinstance(value, bool) and bool not in _KINDS[key]):
-            raise UsageError(f"[tool.sglang-plug] {key} = {value!r} is not of the right kind", subject=str(folder / "pyproject.toml"))
+        _check(key, value, path)
     chosen = {key: table.get(key) if given.get(key) is None else given[key] for key in _KINDS}
-    runtime = chosen["runtime"] or "all"
-    if runtime not in RUNTIMES:
-        raise UsageError(
-            f"[tool.sglang-plug] runtime = {runtime!r} is none of {', '.join(RUNTIMES)}", subject=str(folder / "pyproject.toml")
-        )
-    isolation = chosen["isolation"] or "auto"
-    if isolation not in ISOLATIONS:
-        raise UsageError(
-            f"[tool.sglang-plug] isolation = {isolation!r} is none of {', '.join(ISOLATIONS)}", subject=str(folder / "pyproject.toml")
-        )
+    runtime, isolation = chosen["runtime"] or "all", chosen["isolation"] or "auto"
+    for key, value, choices in (("runtime", runtime, tuple(RUNTIMES)), ("isolation", isolation, ISOLATIONS)):
+        if value not in choices:
+            raise UsageError(f"[tool.sglang-plug] {key} = {value!r} is none of {', '.join(choices)}", subject=str(path))
     memory = 4096 if chosen["memory"] is None else int(chosen["memory"])
     limits = Limits(
         timeout=float(chosen["timeout"]) if chosen["timeout"] else None,
@@ -69,6 +63,20 @@ def configured(folder: Path, **given: Any) -> Options:
         isolation=isolation,
     )
     return Options(RUNTIMES[runtime], limits, _words(chosen["select"]), _words(chosen["ignore"]), bool(chosen["strict"]))
+
+
+def _check(key: str, value: Any, path: Path) -> None:
+    """Raise for a slip in a key's name, and for a value of the wrong kind or size; other names are another command's."""
+    if key not in _KINDS:
+        meant = get_close_matches(key, _KINDS, n=1, cutoff=0.75)
+        if meant:
+            raise UsageError(f"[tool.sglang-plug] has no key {key!r}", subject=str(path), hint=f"did you mean {meant[0]!r}?")
+        return
+    if not isinstance(value, _KINDS[key]) or (isinstance(value, bool) and bool not in _KINDS[key]):
+        raise UsageError(f"[tool.sglang-plug] {key} = {value!r} is not of the right kind", subject=str(path))
+    number: Any = value
+    if key in _LEAST and not _LEAST[key] <= number < float("inf"):
+        raise UsageError(f"[tool.sglang-plug] {key} = {value!r} is below {_LEAST[key]:g}, or no number", subject=str(path))
 
 
 def _words(value: Any) -> tuple[str, ...]:
@@ -85,5 +93,8 @@ def _table(path: Path) -> dict[str, Any]:
         raise UsageError(
             "pyproject.toml cannot be read", subject=str(path), cause=str(exc), hint="correct it, or start from another folder"
         ) from exc
-    table = document.get("tool", {}).get("sglang-plug", {})
-    return table if isinstance(table, dict) else {}
+    tool = document.get("tool", {})
+    table = tool.get("sglang-plug", {}) if isinstance(tool, dict) else {}
+    if not isinstance(table, dict):
+        raise UsageError("tool.sglang-plug is no table", subject=str(path), hint="write [tool.sglang-plug], and its keys below")
+    return table

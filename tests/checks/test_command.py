@@ -87,11 +87,17 @@ def test_a_name_that_is_not_installed(site, tmp_path):
         ("timeout = true", "timeout"),
         ('runtime = "both"', "runtime"),
         ("select = 3", "select"),
+        ("timeout = -1", "timeout"),
+        ("timeout = nan", "timeout"),
+        ("jobs = 0", "jobs"),
+        ('ignroe = ["SP301"]', "ignroe"),
+        ("[tool]\nsglang-plug = 3", "no table"),
         ("select = [", "cannot be read"),
     ],
 )
 def test_a_pyproject_that_cannot_be_used(tmp_path, table, says):
-    (tmp_path / "pyproject.toml").write_text(f"[tool.sglang-plug]\n{table}\n")
+    head = "" if table.startswith("[tool]") else "[tool.sglang-plug]\n"
+    (tmp_path / "pyproject.toml").write_text(f"{head}{table}\n")
     with pytest.raises(UsageError, match=says):
         configured(tmp_path)
 

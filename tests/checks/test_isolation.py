@@ -19,7 +19,18 @@ if TYPE_CHECKING:
     from sglang_plug.checks.doctor import Report
 
 SOME_PLATFORMS = ("ok", "segfault", "reads_current", "circular", "class_missing")
-SOME_HOOKS = ("ok_around", "gone_attribute", "raises_chained", "os_exits", "deaf_hang", "eats_memory", "thread", "daemon_child", "stale")
+SOME_HOOKS = (
+    "ok_around",
+    "gone_attribute",
+    "raises_chained",
+    "os_exits",
+    "deaf_hang",
+    "eats_memory",
+    "thread",
+    "daemon_child",
+    "stale",
+    "kills_parent",
+)
 NO_FORK = "import os\ndel os.fork\n"
 THREAD = """
 import sys, threading

@@ -311,3 +311,18 @@ def test_metadata_that_no_installer_wrote_ends_nothing(site, doctor, name, data)
     info = site.add("pa-dist", {SRT_PLATFORMS: {"pa": "pa:activate"}}, {"pa.py": "def activate(): return None\n"}, record=["pa.py"])
     (info / name).write_bytes(data)
     assert [row["outcome"] for row in doctor(runtimes=("srt",)).entry_points] == ["inactive"]
+
+
+def test_the_older_of_two_folders_is_the_one_to_delete(site, doctor):
+    files = {"pa.py": "def activate(): return None\n"}
+    old = site.add("pa-dist", {SRT_PLATFORMS: {"old": "pa:activate"}}, files, version="1.0")
+    site.add("pa-dist", {SRT_PLATFORMS: {"new": "pa:activate"}}, files, version="2.0")
+    found = next(f for f in doctor(runtimes=("srt",)).findings if f.code == "SP207")
+    assert "in the directory's order" in found.message
+    assert str(old) in str(found.hint)  # whichever is read
+
+
+def test_a_folder_without_init_is_said(site, doctor):
+    site.add("pa-dist", {SRT_PLATFORMS: {"pa": "pa:activate"}}, {"pa/readme.txt": ""})
+    found = next(f for f in doctor(runtimes=("srt",)).findings if f.code == "SP301")
+    assert "without an __init__.py" in str(found.hint)

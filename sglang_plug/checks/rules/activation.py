@@ -172,6 +172,8 @@ def _judge_load(world: World, entry: Entry, error: Mapping[str, Any], after: str
         return find("SP208", entry.subject(), message, cause=cause_of(error), hint=_missing_hint(entry, root), **shared)
     if error["type"] == "AttributeError" and error.get("place") is None:
         attribute = entry.value.partition(":")[2].strip()
+        bare = entry.report.get("module_file") is None and "." not in entry.module
+        absent = f"'{entry.module}' is a folder without an __init__.py: add it, or correct {entry.value!r}"
         message = f"{entry.label} names '{attribute}', which '{entry.module}' does not have: {after}"
         return find(
             "SP301",
@@ -180,6 +182,8 @@ def _judge_load(world: World, entry: Entry, error: Mapping[str, Any], after: str
             cause=cause_of(error),
             hint=f"did you mean '{entry.module}:{root['meant'][0]}'? correct pyproject.toml, then reinstall {entry.dist}"
             if root.get("meant")
+            else absent
+            if bare
             else f"define {attribute} in {entry.module}, or correct {entry.value!r}",
             **shared,
         )

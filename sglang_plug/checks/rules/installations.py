@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlparse
 
 from sglang_plug.checks.model import Level, Location
 from sglang_plug.checks.world import KINDS, Entry, World, find, names
+from sglang_plug.probe.decision import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,14 +34,17 @@ def hidden_metadata(world: World) -> Iterator[Finding]:
         lost = sorted(f"{name} ({group})" for group, name, _ in mine - theirs)
         gained = sorted(f"{name} ({group})" for group, name, _ in theirs - mine)
         told = [f"entry points not seen: {', '.join(lost)}"] if lost else []
-        told += [f"entry points only of the older folder: {', '.join(gained)}"] if gained else []
+        told += [f"entry points seen, and not in the hidden one: {', '.join(gained)}"] if gained else []
+        stale = hidden["where"] if numbers(str(hidden["version"])) < numbers(str(version)) else hidden["by"]
+        beside = os.path.dirname(hidden["where"]) == os.path.dirname(hidden["by"])
+        first = "is met first (in the directory's order, which is no rule)" if beside else "comes first on sys.path"
         yield find(
             "SP207",
             {"kind": "dist", "name": str(winner), "version": str(version)},
-            f"{winner} has two metadata folders: {version} in {hidden['by']} comes first on sys.path and hides {hidden['version']} in "
+            f"{winner} has two metadata folders: {version} in {hidden['by']} {first} and hides {hidden['version']} in "
             f"{hidden['where']}" + (f"; {'; '.join(told)}" if told else ""),
             cause=f"{winner} and {hidden['name']} are one name for Python" if winner != hidden["name"] else None,
-            hint=f"delete {hidden['by']}, or reinstall {winner}",
+            hint=f"delete {stale}, or reinstall {winner}",
             level=None if mine != theirs else Level.WARNING,
         )
 
@@ -229,11 +233,12 @@ def _installed(world: World, dist: Mapping[str, Any], name: str) -> str | None:
 def no_version(world: World) -> Iterator[Finding]:
     """SP215: nothing can be pinned or compared."""
     for dist in world.facts["distributions"]:
-        if str(dist["version"]) in {"0.0.0", "0", "None", "0.0"} or str(dist["version"]).startswith("0.0.0"):
+        if (dist["name"] is not None and str(dist["version"]) in {"0.0.0", "0", "None", "0.0"}) or str(dist["version"]).startswith("0.0.0"):
+            said = f"has the version {dist['version']}, which says" if dist["version"] else "has no version in its METADATA, and says"
             yield find(
                 "SP215",
                 {"kind": "dist", "name": str(dist["name"]), "version": str(dist["version"])},
-                f"{dist['name']} has the version {dist['version']}, which says nothing about what is installed",
+                f"{dist['name']} {said} nothing about what is installed",
                 hint="give the package a version that rises with each release",
             )
 

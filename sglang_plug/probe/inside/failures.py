@@ -99,7 +99,7 @@ def _near(module: str) -> list[str]:
         folders = list(getattr(PathFinder.find_spec(parents[0]), "submodule_search_locations", None) or ()) if parents else None
         if folders is not None:
             folders = [os.path.join(folder, *parents[1:]) for folder in folders]
-        names = {found.name for found in pkgutil.iter_modules(folders)}
+        names = {found.name for found in pkgutil.iter_modules(folders) if found.name.isidentifier() and found.name != "sglang_plug"}
     except Exception:  # a finder of somebody else: then there is no suggestion
         return []
     return [".".join((*parents, name)) for name in close_names(last, names, 0.6 if parents else 0.8)]

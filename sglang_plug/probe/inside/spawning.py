@@ -213,7 +213,7 @@ def _reply(folder: str) -> Facts:
     try:
         reply: Facts = json.loads(_read(folder, "reply"))
     except FileNotFoundError:  # the supervisor was killed from outside
-        return {**isolation.lost(), "note": ""}
+        return {**isolation.lost(), "note": _text(_mapped(folder, "note"))}
     return reply
 
 
