@@ -247,7 +247,7 @@ def test_a_long_target_gets_a_module_of_bearable_length(tmp_path: Path) -> None:
     folder = make(tmp_path)
     long = "sglang.srt.managers.scheduler.Scheduler._record_scheduler_state_for_paused_engine"
     assert run(["new-hook", "--into", "my-chip", "--target", long]) == 0
-    (module,) = [path for path in (folder / "my_chip").glob("around_*.py")]
+    (module,) = (folder / "my_chip").glob("around_*.py")
     assert module.stem == "around_record_scheduler_state_for_paused"
     assert "def around_record_scheduler_state_for_paused_engine(" in module.read_text()
 
