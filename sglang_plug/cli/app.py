@@ -134,13 +134,30 @@ def run(argv: Sequence[str]) -> int:
     except typer.Abort:
         return EXIT_INTERRUPTED
     except typer.TyperException as exc:
-        exc.show()  # type: ignore[attr-defined] # a usage error: its own line, the usage, and where the help is
+        _say(exc)
         return exc.exit_code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except Exception as exc:  # noqa: BLE001 - the last frame: a defect of ours becomes a log file, never a traceback
         return _unexpected(exc)
     return status if isinstance(status, int) else 0
+
+
+def _say(exc: Any) -> None:
+    """Tell a usage error of typer's as one of ours is told: what is wrong, what was meant, where the help is."""
+    if type(exc).__name__ == "NoArgsIsHelpError":
+        exc.show()
+        return
+    from sglang_plug.report.text import print_error
+
+    message, _, meant = exc.format_message().partition(" Did you mean ")
+    if near := getattr(exc, "possibilities", None):
+        message, meant = exc.message, f"{' or '.join(near)}?"
+    command = exc.ctx.command_path if getattr(exc, "ctx", None) else "sglang-plug"
+    see = f"`{command} --help`"
+    print_error(
+        UsageError(message[:1].lower() + message[1:].rstrip("."), hint=f"did you mean {meant} See {see}" if meant else f"see {see}")
+    )
 
 
 def _unexpected(exc: BaseException) -> int:

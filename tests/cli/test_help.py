@@ -161,12 +161,17 @@ def test_a_mistyped_command_is_answered_with_the_nearest():
 @pytest.mark.parametrize(
     ("line", "wrong", "meant"),
     [
-        ("list --format jsno", "jsno", "'json'?"),
+        (
+            "list --format jsno",
+            "error: invalid value for '--format' / '-f': 'jsno' is not one of 'text', 'json'\n",
+            "hint: did you mean 'json'? See",
+        ),
+        ("doctor --fromat json", "error: no such option: --fromat\n", "hint: did you mean --format? See `sglang-plug doctor --help`"),
         ("resolve --runtime sr", "--runtime", "'srt'?"),
         ("list --runtime=dif", "--runtime", "'diffusion'?"),
         ("completion bahs", "bahs", "'bash'?"),
         ("contract shwo", "shwo", "'show'?"),
-        ("contract diff 0.5.21", "'NEW'", "sglang-plug contract diff -h"),
+        ("contract diff 0.5.21", "'NEW'", "see `sglang-plug contract diff --help`"),
         ("contract show --method get_devic", "get_devic", "get_device"),
         ("contract show newset", "newset", "sglang-plug contract releases"),
         ("explain callbak-raises", "callbak-raises", "sglang-plug explain callback-raises"),
