@@ -27,7 +27,7 @@ from sglang_plug.checks.rules import (
 )
 from sglang_plug.checks.rules.callbacks import judge_return
 from sglang_plug.checks.standing import beyond_standin
-from sglang_plug.checks.world import KINDS, Entry, World, find, variable
+from sglang_plug.checks.world import KINDS, Entry, World, cause_of, find, variable
 from sglang_plug.core import environ
 from sglang_plug.errors import BadVariable, SglangPlugError
 from sglang_plug.probe.decision import choose_release
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from sglang_plug.core.environ import Settings
     from sglang_plug.probe.environment import Environment
+    from sglang_plug.probe.inquiry import Decision
 
 RULES = (
     *host.RULES,
@@ -217,7 +218,7 @@ def _host(world: World) -> dict[str, Any]:
                 "name": decision.resolution.name,
                 "qualname": decision.resolution.qualname,
                 "dist": decision.resolution.dist,
-                "error": decision.resolution.error.message if decision.resolution.error else None,
+                "error": _why_none(world, runtime, decision),
                 "steps": [{"rule": s.rule, "subject": s.subject, "verdict": s.verdict, "why": s.why} for s in decision.resolution.steps],
             }
             for runtime, decision in world.decisions.items()
@@ -225,6 +226,18 @@ def _host(world: World) -> dict[str, Any]:
         "isolation": world.rehearsal.get("isolation"),
         "seconds": {record["module"]: round(record["seconds"], 3) for record in world.rehearsal.get("imports", ())},
     }
+
+
+def _why_none(world: World, runtime: str, decision: Decision) -> str | None:
+    """Return why a runtime ends without a platform, though one may have been chosen; None where it has one."""
+    error = decision.resolution.error
+    if error is not None:
+        return error.message if " " in error.message else f"{error.type}: {error.message}"
+    chosen = [e for e in world.of("platform", runtime) if (e.name, e.row["dist"]) == (decision.resolution.name, decision.resolution.dist)]
+    broken = next((e for entry in chosen for phase in ("class", "instance") if (e := entry.error(phase)) is not None), None)
+    if decision.resolution.outcome != "plugin" or broken is None or beyond_standin(world, broken) is not None:
+        return None
+    return f"{decision.resolution.qualname} fails: {cause_of(broken)}"
 
 
 def _row(world: World, entry: Entry) -> dict[str, Any]:

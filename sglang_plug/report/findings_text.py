@@ -70,6 +70,9 @@ def _host(report: Report) -> Iterator[Line]:
     for runtime, decision in host["platforms"].items():
         if decision["outcome"] == "error":
             yield Line(visible(f"{runtime}: no platform: {decision['error']}"), "red")
+        elif decision["error"]:
+            chosen = f"platform '{decision['name']}' of {decision['dist']}"
+            yield Line(visible(f"{runtime}: {chosen}, which does not start: {decision['error']}"), "red")
         elif decision["outcome"] == "plugin":
             yield Line(visible(f"{runtime}: platform '{decision['name']}' of {decision['dist']}"))
         else:

@@ -6,6 +6,7 @@ import pytest
 
 from sglang_plug.checks.model import Level
 from sglang_plug.errors import SglangPlugError
+from sglang_plug.report import findings_text
 from tests.checks.conftest import by_name, run
 from tests.checks.galleries import API, AROUND, GIVES, TARGET, one, plat, registering
 from tests.plugins.install import (
@@ -329,3 +330,10 @@ def test_the_old_aliases_do_not_disturb_the_dry_run(site, doctor):
     platform(site, "pa")
     found = told(doctor(env={"SGL_PLATFORM": "zz"}, runtimes=("srt",)))
     assert set(found) == {"SP101"}
+
+
+def test_the_header_contradicts_no_finding(site, doctor):
+    platform(site, "pa", plat=plat(body="def __init__(self): open('/dev/acme')"))
+    report = doctor(runtimes=("srt",))
+    assert "/dev/acme" in report.host["platforms"]["srt"]["error"]
+    assert any("which does not start" in line.text for line in findings_text.lines(report))
