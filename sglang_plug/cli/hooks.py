@@ -63,17 +63,17 @@ def hooks(
     """
     from sglang_plug.launch import recording
     from sglang_plug.report import hooks as report
+    from sglang_plug.report.findings import save
+    from sglang_plug.report.text import plain, write
 
     found = recording.read(folder)
     if output_format is Format.TEXT:
-        report.print_table(found, everything=everything)
+        rows = report.table(found, everything=everything)
+        save(plain(rows), output) if output is not None else write(rows)
     else:
         facts = report.as_json(found) if output_format is Format.JSON else recording.chrome_trace(found)
         text = json.dumps(facts, indent=None if output_format is Format.TRACE else 2) + "\n"
-        if output is None:
-            typer.echo(text, nl=False)
-        else:
-            output.write_text(text, encoding="utf-8")
+        save(text, output) if output is not None else typer.echo(text, nl=False)
     bad = recording.failed(found) or any(process.plugins_failed for process in found.processes) or found.damaged or not found.processes
     if bad or (strict and recording.silent(found)):
         raise typer.Exit(1)

@@ -141,6 +141,10 @@ def serve(
     from sglang_plug.probe.environment import Environment
     from sglang_plug.report.launch import Narrator
 
+    if platform == "":
+        raise UsageError("--platform names no platform", hint="leave the option out for SGLang's own choice")
+    if ready_timeout is not None and not ready_timeout > 0:
+        raise UsageError(f"not a time to wait: {ready_timeout:g}", subject="--ready-timeout", hint="name seconds, more than none")
     allowed = codes(allow or ())
     arguments = EngineArguments(tuple(context.args))
     if not arguments.asks_for_help:

@@ -18,6 +18,7 @@ _TOLD = re.compile(r"^sglang serve: (?:(?P<place>\w+): )?(?P<error>(?:[\w.]+\.)?
 _TOLERATED = re.compile(r"Failed to (?:apply hooks to|load plugin|execute general plugin)")  # told, and the engine went on
 _FRAME = re.compile(r'^  File "(?P<path>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$')
 _ENDED = re.compile(r"(?P<place>\w+) \(pid \d+\) has ended: (?P<error>[^;]+)")  # the stand-in's word, too
+_SAID = re.compile(r"^(?:sglang|[\w.-]+\.py)(?: serve)?: (?:error: )?(?P<error>.+)$")  # a command line that cannot be read
 _RANK = re.compile(r"\b((?:DP\d+ )?(?:PP\d+ )?TP\d+|DP\d+)\b")
 _PLACES = (
     (re.compile(r"Scheduler (?:PP\d+ )?(?:TP\d+ )?(?:hit an exception|crashed)|run_scheduler_process"), "scheduler"),
@@ -186,7 +187,8 @@ class Listener:
                 return told["error"], (told["place"] or "main").replace("_", " "), []
             if _EXCEPTION.match(without_stamp(line)) or without_stamp(line).startswith(("error:", "Error:")):
                 return without_stamp(line).strip(), _place([line]), []
-        return None, None, []
+        said = next(filter(None, map(_SAID.match, reversed(lines))), None)
+        return (said["error"], "main", []) if said else (None, None, [])
 
 
 def _without_tolerated(lines: list[str]) -> list[str]:

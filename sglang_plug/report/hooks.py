@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sglang_plug.launch import recording as recordings
 from sglang_plug.report.escape import visible
 from sglang_plug.report.terminal import padded, width
-from sglang_plug.report.text import Span, write
+from sglang_plug.report.text import Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,17 +19,13 @@ HEAD = ("calls", "mean", "longest", "raised", "state", "type", "target", "plugin
 _RIGHT = 4  # so many columns hold numbers
 
 
-def print_table(recording: Recording, *, everything: bool = False) -> None:
-    """Write a table a process, then what deserves attention. Never cut to the terminal's width: it is meant for pipes too.
+def table(recording: Recording, *, everything: bool = False) -> Iterator[list[Span]]:
+    """Yield the lines of a table a process, then what deserves attention. Never cut to the terminal's width: it is meant for pipes too.
 
     Args:
         recording: what to show.
         everything: also hooks that are applied in a process where they are not called, but fire in another.
     """
-    write(_table(recording, everything=everything))
-
-
-def _table(recording: Recording, *, everything: bool) -> Iterator[list[Span]]:
     silent = {recordings.identity(hook) for hook in recordings.silent(recording)}
     for process in recording.processes:
         platform = f", platform {process.platform['qualname']}" if process.platform else ""

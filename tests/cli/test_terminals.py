@@ -17,7 +17,8 @@ import pytest
 from sglang_plug.cli.app import run
 from sglang_plug.launch.recording import HookRecord, ProcessRecord, Recording
 from sglang_plug.report import terminal
-from sglang_plug.report.hooks import print_table
+from sglang_plug.report.hooks import table
+from sglang_plug.report.text import write
 from tests.plugins.install import SRT_PLATFORMS, SRT_PLUGINS, Site
 
 #: Names of hooks, and the cells that each takes on a terminal, counted by hand.
@@ -61,7 +62,7 @@ def shown() -> list[tuple[str, int]]:
 
 def test_a_recording_aligns_by_cells(capsys: pytest.CaptureFixture[str]):
     made = [HookRecord(target, "after", "h", f"p-{target}", None, applied=False, error="x") for target in ("pkg.모듈.함수", "pkg.m.f")]
-    print_table(Recording({}, (ProcessRecord("main", 1, "srt", hooks=tuple(made)),), ()))
+    write(table(Recording({}, (ProcessRecord("main", 1, "srt", hooks=tuple(made)),), ())))
     wide, narrow = (line for line in capsys.readouterr().out.splitlines() if "  after  " in line)
     if "함수" not in wide:
         wide, narrow = narrow, wide

@@ -98,6 +98,12 @@ class TestOneServer:
         assert {process["role"] for process in facts["processes"]} == {"main", "scheduler", "detokenizer"}
         trace = subprocess.run([TOOL, "hooks", records, "--format", "trace"], capture_output=True, text=True, check=True)
         assert any(event["name"] == "Scheduler.run_batch" for event in json.loads(trace.stdout)["traceEvents"])
+        written = subprocess.run([TOOL, "hooks", records, "-o", records / "table.txt"], capture_output=True, text=True, check=True)
+        assert written.stdout == ""
+        assert "Scheduler.run_batch" in (records / "table.txt").read_text()
+        nowhere = subprocess.run([TOOL, "hooks", records, "-o", records / "no" / "x"], capture_output=True, text=True, check=False)
+        assert nowhere.returncode == 1
+        assert "the answer cannot be written" in nowhere.stderr
 
     def test_a_port_that_is_taken_is_told_before_the_start(self, server: Server, site: Site):
         done = refuse(site, "--port", str(server.port))
@@ -156,6 +162,13 @@ def test_nodes_with_different_plugins_are_told_apart(site: Site):
     assert found is not None
     assert "SP059" not in ask(same, "--expect-fingerprint", found[1])
     assert "error SP059" in ask(other, "--expect-fingerprint", found[1])
+
+
+@pytest.mark.parametrize("options", [("--platform", ""), ("--ready-timeout", "0"), ("--ready-timeout", "nan")])
+def test_options_that_say_nothing_are_refused(site: Site, options: tuple[str, str]):
+    done = refuse(site, *options)
+    assert done.returncode == 2
+    assert options[0] in done.stderr
 
 
 def test_names_are_escaped(site: Site):

@@ -125,6 +125,15 @@ def test_a_process_that_was_killed_is_named_and_memory_only_suspected_for_sigkil
     assert ("oom" in (found.hint or "")) is hint
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["sglang serve: no such option: --prot; did you mean --port?", "sglang serve: error: no such option: --prot; did you mean --port?"],
+)
+def test_a_command_line_that_the_engine_refuses(line):
+    found = obituary(f"usage: sglang serve [-h]\n{line}", 2)
+    assert (found.process, found.error) == ("main", "no such option: --prot; did you mean --port?")
+
+
 def test_a_silent_death():
     found = obituary("Loading", 3)
     assert (found.error, found.process, found.meaning) == (None, None, None)
