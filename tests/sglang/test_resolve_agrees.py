@@ -184,29 +184,40 @@ class Host:
         return ("srt",) if self.release == "0.5.17" else ("srt", "diffusion")
 
 
-@pytest.fixture(scope="module")
-def host(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
-    """Start the real host of a release."""
-    release: str = request.param
-    real_sglang: Path = request.getfixturevalue(ENGINES[release])
+def start(python: Path, clean: Path) -> subprocess.Popen[str]:
+    """Start the process that runs the real host, once per line that it is told."""
     script = Path(__file__).with_name("host_zygote.py")
-    clean = Site(tmp_path_factory.mktemp("clean")).env(PYTHONPATH="", PYTHONWARNINGS="ignore")
-    process = subprocess.Popen(
-        [str(real_sglang), str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=clean
+    env = Site(clean).env(PYTHONPATH="", PYTHONWARNINGS="ignore")
+    return subprocess.Popen(
+        [str(python), str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env
     )
-    assert process.stdin is not None
-    assert process.stdout is not None
 
-    def ask(scenario: dict[str, Any]) -> dict[str, Any]:
-        process.stdin.write(json.dumps(scenario) + "\n")  # type: ignore[union-attr]
-        process.stdin.flush()  # type: ignore[union-attr]
-        answer: dict[str, Any] = json.loads(process.stdout.readline())  # type: ignore[union-attr]
-        return answer
 
-    yield Host(release, real_sglang, ask)
-    process.stdin.close()
-    process.stdout.close()
-    assert process.wait(timeout=30) == 0
+@pytest.fixture(scope="module")
+def hosts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Host]]:
+    """Return the real host of a release; each is started once, when it is first asked for."""
+    running: dict[str, tuple[subprocess.Popen[str], Path]] = {}
+
+    def host(release: str) -> Host:
+        if release not in running:
+            engine: Path = request.getfixturevalue(ENGINES[release])
+            running[release] = (start(engine, tmp_path_factory.mktemp("clean")), engine)
+        process, python = running[release]
+
+        def ask(scenario: dict[str, Any]) -> dict[str, Any]:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(json.dumps(scenario) + "\n")
+            process.stdin.flush()
+            answer: dict[str, Any] = json.loads(process.stdout.readline())
+            return answer
+
+        return Host(release, python, ask)
+
+    yield host
+    for process, _ in running.values():
+        process.communicate(timeout=30)
+        assert process.returncode == 0
 
 
 def ours(found: Survey, runtime: str) -> dict[str, Any]:
@@ -246,10 +257,9 @@ def test_the_matrix_is_large_enough() -> None:
 RUNS = [(release, scenario) for step, release in enumerate(ENGINES) for scenario in (MATRIX[step::4] if step else MATRIX)]
 
 
-@pytest.mark.parametrize(
-    ("host", "scenario"), RUNS, ids=lambda value: value.label if isinstance(value, Scenario) else value, indirect=["host"]
-)
-def test_resolve_says_what_the_host_does(scenario: Scenario, host: Host, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("release", "scenario"), RUNS, ids=lambda value: value.label if isinstance(value, Scenario) else value)
+def test_resolve_says_what_the_host_does(release: str, scenario: Scenario, hosts: Callable[[str], Host], tmp_path: Path) -> None:
+    host = hosts(release)
     site = lay(scenario, tmp_path / "site")
     bin_folder = os.path.dirname(host.python)
     theirs = host.ask({"path": [str(site.root)], "env": scenario.env, "first": bin_folder, "runtimes": host.runtimes})
