@@ -118,6 +118,8 @@ def matching(specifier: str) -> tuple[str, ...]:
         raise CatalogueError(
             "this is no version specifier", subject=specifier, hint='write `--sglang ">=0.5.17"` or `--sglang 0.5.21`'
         ) from exc
+    if not found and _is_version(text):
+        return (named(text),)  # `0.5.21+cu126`; or says that it is not known
     if not found:
         raise CatalogueError(
             "no known release matches",
@@ -150,6 +152,13 @@ def load(release: str) -> Release:
             hint=f"add it with `sglang-plug contract build {release}`",
         )
     return _loaded(folder, release)
+
+
+def _is_version(text: str) -> bool:
+    try:
+        return bool(Version(text))
+    except InvalidVersion:
+        return False
 
 
 def _is_newer(release: str) -> bool:

@@ -15,7 +15,19 @@ if TYPE_CHECKING:
     from sglang_plug.contract.store import Row, Store
 
 _MODULE_DUNDERS = frozenset(
-    {"__name__", "__file__", "__doc__", "__dict__", "__spec__", "__path__", "__package__", "__loader__", "__builtins__", "__cached__"}
+    {
+        "__name__",
+        "__annotations__",
+        "__file__",
+        "__doc__",
+        "__dict__",
+        "__spec__",
+        "__path__",
+        "__package__",
+        "__loader__",
+        "__builtins__",
+        "__cached__",
+    }
 )
 _IMPLIED = {"__new__": Kind.STATICMETHOD, "__init_subclass__": Kind.CLASSMETHOD, "__class_getitem__": Kind.CLASSMETHOD}
 _DEPTH = 24  # a chain of re-exports longer than this is a circle

@@ -188,3 +188,53 @@ def test_a_folder_that_nobody_may_look_into_is_said(plugins, monkeypatch):
     monkeypatch.setattr(os, "scandir", refuse)
     found = [finding for finding in check(root, ("0.5.23",)).findings if finding.code == "SP707"]
     assert [(finding.location.path, "Permission denied" in finding.message) for finding in found] == [("plug/closed", True)]
+
+
+def test_odd_files_end_in_words(plugins):
+    """Links in circles, too large, nested beyond the parser, other encodings, names that go in circles: never a traceback, and soon."""
+    from sglang_plug.checks.source.run import check
+
+    circles = """\
+        from sglang.srt.plugins.hook_registry import HookRegistry, HookType
+        def h(o, *a, **k): return o(*a, **k)
+        def t(x): return t(x)
+        A = B
+        B = A
+        class C(C): pass
+        class D:
+            def __init__(self, d): self.d = D(self); self.t = self.t
+            def go(self): HookRegistry.register(self.t, h, HookType.AROUND); self.go(); D(self).go()
+        HookRegistry.register(t(1), h, HookType.AROUND)
+        HookRegistry.register(A, h, HookType.AROUND)
+        register = register
+        register("x", h)
+        L = []
+        for q in L: L.append(q)
+        for q in L: HookRegistry.register(q, h, HookType.AROUND)
+        for i in range(10**9): HookRegistry.register(f"sglang.x.{i}", h, HookType.AROUND)
+        """
+    root = plugins.lay({"plug/__init__.py": "", "plug/circles.py": circles, "plug/deep.py": "import sglang\nx = " + "-" * 5000 + "1\n"})
+    (root / "plug/self.py").symlink_to("self.py")
+    (root / "plug/loop").symlink_to("..")
+    (root / "plug/large.py").write_bytes(b"import sglang\n" * 400_000)
+    (root / "plug/latin.py").write_bytes(b"# coding: latin-1\nX = '\xfc'\nfrom sglang.srt.distributed import get_pp_group\n")
+    (root / "plug/nul.py").write_bytes(b"import sglang\x00\n")
+    told = {(finding.location.path, finding.code, finding.level.value) for finding in check(root, ("0.5.23",)).findings}
+    assert {
+        ("plug/self.py", "SP707", "error"),
+        ("plug/large.py", "SP707", "info"),
+        ("plug/deep.py", "SP707", "error"),
+        ("plug/nul.py", "SP707", "error"),
+        ("plug/latin.py", "SP701", "error"),
+        ("plug/circles.py", "SP706", "info"),
+    } <= told
+
+
+def test_a_table_of_thousands_is_read_to_its_end(findings):
+    rows = "".join(f"    ('sglang.srt.managers.scheduler.Scheduler.run_batch', {number}),\n" for number in range(3000))
+    source = (
+        "from sglang.srt.plugins.hook_registry import HookRegistry, HookType\ndef h(o, *a, **k): return o(*a, **k)\n"
+        f"T = [\n{rows}    ('sglang.srt.managers.scheduler.Scheduler.gone_name', 0)]\n"
+        "for t, _ in T: HookRegistry.register(t, h, HookType.AROUND)\n"
+    )
+    assert [finding.code for finding in findings(source)] == ["SP501"]

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.checks.source.guards import Tried, reached
-from sglang_plug.checks.source.reading import Instance, Later, Reading, bind_arguments, listed, unpack
+from sglang_plug.checks.source.reading import MANY, Instance, Later, Reading, bind_arguments, listed, unpack
 from sglang_plug.checks.source.walk import read_file
 from sglang_plug.contract.folding import Unfoldable, dotted_name
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 _DEPTH = 8
-_MANY = 400  # values of one expression: more is no table that a person wrote
 
 
 class Plugin:
@@ -151,14 +150,13 @@ class Plugin:
     def environments(self, scope: Scope, release: Release, depth: int = 0) -> Iterator[dict[str, Any]]:
         """Yield what loop variables and parameters stand for at a place: one dictionary a turn of the loops and a call of the function."""
         outer = self._entries(scope, release, depth) if depth < 4 else [{}]
-        for names in outer:
-            yield from self._turns(list(scope.loops), names, release)
+        yield from islice((turn for names in outer for turn in self._turns(list(scope.loops), names, release)), MANY)
 
     def _entries(self, scope: Scope, release: Release, depth: int) -> list[dict[str, Any]]:
         """What is known inside the functions around a place: one dictionary a call of the innermost one whose calls are seen."""
         inner: list[Function] = []
         for function in scope.functions:
-            found = list(islice(self._bindings_of_calls(function, inner, release, depth), _MANY))
+            found = list(islice(self._bindings_of_calls(function, inner, release, depth), MANY))
             if found:
                 return found
             inner.append(function)
@@ -282,7 +280,7 @@ class Plugin:
                 made += [Instance(self, release, each, self.constructed(each, call.node, call.scope, names)) for names in places]
             if not calls and (each is not cls or len(derived) < 2):
                 made.append(Instance(self, release, each))
-        return made[:_MANY] or [Instance(self, release, cls)]
+        return made[:MANY] or [Instance(self, release, cls)]
 
     def _calls_of_class(self, cls: ast.ClassDef) -> list[Call]:
         found = ((call, self.definition(call.node.func, call.scope)) for call in self._callers.get(cls.name, []))
@@ -358,7 +356,7 @@ class Plugin:
             items_there = listed(values[0]) if len(values) == 1 else None
             items += [part] if items_there is None else items_there
         for count, item in enumerate(items):
-            if count > _MANY:
+            if count > MANY:
                 return
             bound = dict(names)
             if unpack(target, item, bound, scope, names) or isinstance(item, ast.expr):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,8 @@ class PythonFile:
         is_package: it is an `__init__.py`.
         text: its content.
         is_test: it lies in a folder of tests or bears a test's name.
-        problem: why it could not be read.
+        problem: why it was not read.
+        is_large: that is because of its size.
     """
 
     path: Path
@@ -42,6 +43,7 @@ class PythonFile:
     text: bytes = field(repr=False)
     is_test: bool = False
     problem: str | None = None
+    is_large: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def read_project(path: Path) -> Project:
         UsageError: there is nothing there, or no Python in it.
     """
     try:
-        there, place = path.exists(), path.resolve()
+        there, place = path.exists(), _resolved(path)
         if path.is_dir():
             os.listdir(path)
     except OSError as exc:
@@ -132,14 +134,14 @@ def _is_skipped(place: Path, *, top: bool) -> bool:
 
 
 def _read(path: Path | OSError, root: Path, roots: tuple[Path, ...]) -> PythonFile | None:
-    problem = None
+    problem, is_large = None, False
     if isinstance(path, OSError):
         folder = Path(os.fsdecode(path.filename))
         return PythonFile(folder, _relative(folder, root), None, False, b"", problem=f"nobody may look into this folder: {path.strerror}")
     try:
-        if path.stat().st_size > _LARGEST:
-            return None
-        text = path.read_bytes()
+        is_large = path.stat().st_size > _LARGEST
+        text = b"" if is_large else path.read_bytes()
+        problem = f"it is larger than {_LARGEST // 1_000_000} MB, and was left out" if is_large else None
     except FileNotFoundError:
         return None  # a link to nowhere
     except OSError as exc:
@@ -149,12 +151,21 @@ def _read(path: Path | OSError, root: Path, roots: tuple[Path, ...]) -> PythonFi
     is_test = (
         any(part in {"tests", "test", "testing"} for part in parts[:-1]) or parts[-1].startswith("test_") or parts[-1] == "conftest.py"
     )
-    return PythonFile(path, shown, _module_name(path, roots), path.name == "__init__.py", text, is_test, problem)
+    return PythonFile(path, shown, _module_name(path, roots), path.name == "__init__.py", text, is_test, problem, is_large)
+
+
+@lru_cache(maxsize=256)
+def _resolved(path: Path) -> Path:
+    """A path without links; one that goes in circles as it is."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):
+        return path.absolute()
 
 
 def _relative(path: Path, root: Path) -> str:
     try:
-        return path.resolve().relative_to(root.resolve()).as_posix()
+        return _resolved(path).relative_to(_resolved(root)).as_posix()
     except ValueError:
         return path.as_posix()
 
@@ -162,7 +173,7 @@ def _relative(path: Path, root: Path) -> str:
 def _module_name(path: Path, roots: tuple[Path, ...]) -> str | None:
     for root in roots:
         try:
-            parts = list(path.resolve().relative_to(root.resolve()).with_suffix("").parts)
+            parts = list(_resolved(path).relative_to(_resolved(root)).with_suffix("").parts)
         except ValueError:
             continue
         if parts[-1] == "__init__":

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sglang_plug.checks.source.scopes import Bound, Definition, Scope
     from sglang_plug.contract.catalogue import Release
 
+MANY = 12_000  # values of one expression, turns of one loop: more is no table that a person wrote
 _DEPTH = 12
 _ENUMS = frozenset({"Enum", "StrEnum", "IntEnum", "Flag"})
 _PASSING: dict[str, Callable[..., Any]] = {
@@ -357,7 +358,7 @@ def _own_results(function: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[list
 
 def listed(value: Any) -> list[Any] | None:
     """Return the items of something that a loop runs over, or None."""
-    if isinstance(value, (str, bytes, ast.AST)) or not hasattr(value, "__iter__"):
+    if isinstance(value, (str, bytes, ast.AST)) or not hasattr(value, "__iter__") or (isinstance(value, range) and len(value) > MANY):
         return None
     return list(value)
 

@@ -35,7 +35,7 @@ def own_releases(declared: Declared) -> tuple[tuple[str, ...], str]:
             try:
                 return catalogue.matching(str(requirement.specifier)), f"it requires sglang{requirement.specifier}"
             except CatalogueError:
-                break
+                return (catalogue.newest(),), f"the newest release that is known: it requires sglang{requirement.specifier}, which none is"
     try:
         version = metadata.version("sglang")
         return (catalogue.nearest(version),), f"sglang {version} is installed"

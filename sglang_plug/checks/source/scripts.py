@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from sglang_plug.checks.model import Level
 from sglang_plug.checks.source.found import found
 from sglang_plug.checks.source.judging import Test
 
@@ -38,7 +39,8 @@ def judge_scripts(plugin: Plugin) -> Iterator[Finding]:
             line = getattr(facts.error, "lineno", None)
             verb = "read" if facts.file.problem else "parsed"
             message = f"{facts.file.shown} cannot be {verb}: {getattr(facts.error, 'msg', None) or facts.error}"
-            yield found("SP707", facts.file, line, facts.file.shown, message)
+            level = Level.INFO if facts.file.is_large else None
+            yield found("SP707", facts.file, line, facts.file.shown, message, level=level)
             continue
         if facts.file.is_test:
             continue
