@@ -135,6 +135,7 @@ def test_the_two_runtimes_keep_their_hooks_apart():
     with mock.patch.dict(plugins.HookRegistry._hooks), mock.patch.dict(SrtRegistry._hooks):
         undo = plugins.HookRegistry.register("some.module.target", lambda result: None)
         assert "some.module.target" in plugins.HookRegistry._hooks
+        assert issubclass(plugins.HookRegistry, SrtRegistry)  # as in SGLang: one interface, two registries
         assert "some.module.target" not in SrtRegistry._hooks
         undo()
         assert "some.module.target" not in plugins.HookRegistry._hooks

@@ -13,6 +13,7 @@ from sglang_plug.standin.missing import Missing
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sglang_plug.core.hooks import HookRegistry as Registry
     from sglang_plug.core.hooks import Undo
 
 __all__ = ["HookRegistry", "HookSource", "HookType", "_current_plugin_source", "plugin_hook"]
@@ -24,34 +25,35 @@ logger.addFilter(Missing())
 class HookRegistry:
     """This process's SRT hooks. Register in a plugin's callback; `load_plugins()` applies."""
 
-    _hooks: ClassVar[dict[str, list[Any]]] = process.srt.hooks.hooks
-    _patched: ClassVar[set[str]] = process.srt.hooks.patched
+    _registry: ClassVar[Registry] = process.srt.hooks
+    _hooks: ClassVar[dict[str, list[Any]]] = _registry.hooks
+    _patched: ClassVar[set[str]] = _registry.patched
 
     @classmethod
     def register(
         cls, target: str, hook: Callable[..., Any], hook_type: HookType = HookType.AFTER, *, source: HookSource | None = None
     ) -> Undo:
-        """Keep `hook` for `target` and return the way back.
+        """Keep `hook` for `target` and return the way back. Nothing is imported or patched yet.
 
         Raises:
             TypeError: the hook does not fit its type.
         """
-        return process.srt.hooks.register(target, hook, hook_type, source=source)
+        return cls._registry.register(target, hook, hook_type, source=source)
 
     @classmethod
     def is_hook_applied(cls, target: str, callback: Callable[..., Any], hook_type: HookType = HookType.AFTER) -> bool:
         """Tell whether `callback` stands on `target` as a hook of this type (newer than 0.5.23)."""
-        return process.srt.hooks.is_applied(target, callback, hook_type)
+        return cls._registry.is_applied(target, callback, hook_type)
 
     @classmethod
     def apply_hooks(cls) -> None:
         """Patch every target that is not patched yet; a target that fails is logged and left untouched."""
-        process.srt.hooks.apply()
+        cls._registry.apply()
 
     @classmethod
     def reset(cls) -> None:
         """Forget all hooks, for tests; patches stay."""
-        process.srt.hooks.reset()
+        cls._registry.reset()
 
 
 def plugin_hook(target: str, type: HookType = HookType.AFTER) -> Callable[[Any], Any]:  # noqa: A002 - upstream's name

@@ -19,12 +19,11 @@ from sglang_plug.core.process import diffusion as _runtime
 from sglang_plug.core.resolution import Resolution
 from sglang_plug.core.selection import Choice, plugins_to_load
 
+from ....srt.plugins.hook_registry import HookRegistry as _SrtHookRegistry
 from . import PLATFORM_PLUGINS_GROUP, get_selected_platform_dist
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from sglang_plug.core.hooks import Undo
 
 __all__ = [
     "GENERAL_PLUGINS_GROUP",
@@ -45,32 +44,12 @@ _hook_application = _runtime.applying
 _required_dist: str | None = None
 
 
-class HookRegistry:
+class HookRegistry(_SrtHookRegistry):
     """The hooks of the diffusion runtime in this process; SRT has its own."""
 
-    _hooks = _runtime.hooks.hooks
-    _patched = _runtime.hooks.patched
-
-    @classmethod
-    def register(
-        cls, target: str, hook: Callable[..., Any], hook_type: HookType = HookType.AFTER, source: HookSource | None = None
-    ) -> Undo:
-        """Keep `hook` for `target` and return the way back. Nothing is imported or patched yet.
-
-        Raises:
-            TypeError: the hook does not fit its type.
-        """
-        return _runtime.hooks.register(target, hook, hook_type, source=source)
-
-    @classmethod
-    def apply_hooks(cls) -> None:
-        """Patch every target that is not patched yet; one that fails is logged."""
-        _runtime.hooks.apply()
-
-    @classmethod
-    def reset(cls) -> None:
-        """Forget all hooks, for tests."""
-        _runtime.hooks.reset()
+    _registry = _runtime.hooks
+    _hooks = _registry.hooks
+    _patched = _registry.patched
 
 
 def plugin_hook(target: str, type: HookType = HookType.AFTER) -> Callable[[Any], Any]:  # noqa: A002 - upstream's name
