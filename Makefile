@@ -16,7 +16,7 @@ TORCH_INDEX ?=
 WORKERS ?= 2
 SUITE ?= tests
 PYTEST_FLAGS ?=
-RELEASES ?= 0.5.23 0.5.21
+RELEASES ?= 0.5.23 0.5.22 0.5.21
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.server import SMALL, serving
-from tests.scaffold.environments import ROOT
+from tests.scaffold.environments import ROOT, Environment, run
 from tests.scaffold.making import FORMS, make
 
 pytestmark = pytest.mark.sglang
@@ -28,8 +28,19 @@ BORROWED = (
     "packaging",
 )  # what the engine's environment lacks to run tests
 PROMPT = "hello world"
-SERVED = ("srt", "srt-0.5.17", "both-0.5.21", "both-0.5.22")
+# What is started on each release: a package for the newest, and one for another release.
+SERVED = [
+    ("0.5.23", "srt"),
+    ("0.5.23", "srt-0.5.17"),
+    ("0.5.22", "srt"),
+    ("0.5.22", "both-0.5.22"),
+    ("0.5.21", "srt"),
+    ("0.5.21", "both-0.5.21"),
+]
+DRAWN = [("0.5.23", "diffusion"), ("0.5.22", "both-0.5.22"), ("0.5.21", "diffusion"), ("0.5.21", "both-0.5.21")]
 NO_HARDWARE = ("both-mlu", "both-cuda-plain")
+WAYS = ("wheel", "editable", "sdist")
+FIRST = {form: ">=0.5.21" if options.get("diffusion") else ">=0.5.17" for form, options in FORMS.items()}  # the releases it is for
 
 
 ENGINES = {"0.5.23": "real_sglang", "0.5.22": "real_sglang_0522", "0.5.21": "real_sglang_0521"}
@@ -76,14 +87,30 @@ def install(folder: Path, form: str) -> tuple[Path, Path]:
     return project, folder / "site"
 
 
+def way_of(form: str, engine: Path) -> str:
+    """How a form is installed on an engine: over the releases, each form is installed in each way."""
+    release = next((number for number, name in enumerate(ENGINES) if name in str(engine)), 0)
+    return WAYS[(list(FORMS).index(form) + release) % len(WAYS)]
+
+
 @pytest.mark.parametrize("form", FORMS)
-def test_its_own_tests_pass(engine: Path, runner: Path, tmp_path: Path, form: str) -> None:
-    project, site = install(tmp_path, form)
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (site, ROOT, runner)))}
-    command = [engine, "-m", "pytest", "-q", "-p", "sglang_plug.testing.plugin", "-p", "no:cacheprovider", "-rs"]
-    done = subprocess.run(command, cwd=project, env=env, capture_output=True, text=True, timeout=600, check=False)
+def test_it_is_clean_and_its_own_tests_pass(engine: Path, runner: Path, tmp_path: Path, form: str) -> None:
+    """In an environment of its own, on top of the engine's libraries."""
+    project = make(tmp_path, **FORMS[form])
+    here = Environment.make(tmp_path / "v", runner, libraries(engine))
+    here.install_built(project, way_of(form, engine))
+    done = here.run("-m", "pytest", "-q", "-p", "sglang_plug.testing.plugin", "-p", "no:cacheprovider", "-rs", cwd=project)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
     assert ("the hardware is absent" in done.stdout) == (form in NO_HARDWARE)
+    doctor = run([sys.executable, "-m", "sglang_plug", "doctor", "--python", here.python], cwd=tmp_path, check=False)
+    assert doctor.returncode == 0, doctor.stdout + doctor.stderr
+    checked = run([sys.executable, "-m", "sglang_plug", "check", str(project), "--sglang", FIRST[form]], check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def libraries(engine: Path) -> Path:
+    """The folder of the engine's libraries."""
+    return engine.parent.parent / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
 
 
 def test_the_fixtures_do_there_what_they_do_on_the_standin(engine: Path, runner: Path, tmp_path: Path) -> None:
@@ -102,7 +129,7 @@ def test_the_fixtures_do_there_what_they_do_on_the_standin(engine: Path, runner:
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
 
 
-@pytest.mark.parametrize("form", SERVED)
+@pytest.mark.parametrize(("engine", "form"), SERVED, indirect=["engine"])
 def test_it_serves_the_tokens_that_transformers_does(engine: Path, tmp_path: Path, model: str, form: str) -> None:
     _, site = install(tmp_path, form)
     arguments = ("--python", str(engine), "--platform", "my_chip", "--model-path", model, *SMALL, "--sleep-on-idle")
@@ -128,7 +155,7 @@ def greedy(model: str, count: int) -> list[int]:
     return [int(token) for token in made[0][inputs["input_ids"].shape[1] :]]
 
 
-@pytest.mark.parametrize("form", ["diffusion", "both-0.5.21", "both-0.5.22"])
+@pytest.mark.parametrize(("engine", "form"), DRAWN, indirect=["engine"])
 def test_it_makes_an_image(engine: Path, tmp_path: Path, form: str) -> None:
     _, site = install(tmp_path, form)
     subprocess.run([engine, ROOT / "tests" / "sglang" / "tiny_sd3.py", tmp_path / "sd3"], check=True, capture_output=True, timeout=300)
