@@ -44,16 +44,9 @@ def prepare(plan: Plan, folder: Path | None) -> tuple[Plan, Path, Path]:
         LaunchError: the folder cannot be written, or holds the records of another launch.
     """
     records = None if folder is None else _claim(folder.absolute())
-    temporary = Path(tempfile.mkdtemp(prefix="sglang-plug-"))
+    temporary = _put_down()
     site = temporary / "site"
-    info = site / f"{PLUGIN}-{__version__}.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {PLUGIN}\nVersion: {__version__}\n", encoding="utf-8")
-    (info / "entry_points.txt").write_text(_ENTRY_POINTS, encoding="utf-8")
-    shutil.copytree(Path(recorder.__file__).parent, site / PLUGIN, ignore=shutil.ignore_patterns("__pycache__"))
-    if records is None:
-        records = temporary / "records"
-        records.mkdir()
+    records = records or temporary / "records"
     environment = plan.environment
     changes = {
         recorder.FOLDER: str(records),
@@ -62,6 +55,33 @@ def prepare(plan: Plan, folder: Path | None) -> tuple[Plan, Path, Path]:
         **_allowing(environment.env.get),
     }
     return replace(plan, environment=environment.with_variables(changes)), temporary, records
+
+
+def _put_down() -> Path:
+    """Make the temporary folder: the distribution in `site`, and a place for records.
+
+    Raises:
+        LaunchError: the temporary folder cannot be written.
+    """
+    temporary = None
+    try:
+        temporary = Path(tempfile.mkdtemp(prefix="sglang-plug-"))
+        info = temporary / "site" / f"{PLUGIN}-{__version__}.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {PLUGIN}\nVersion: {__version__}\n", encoding="utf-8")
+        (info / "entry_points.txt").write_text(_ENTRY_POINTS, encoding="utf-8")
+        shutil.copytree(Path(recorder.__file__).parent, temporary / "site" / PLUGIN, ignore=shutil.ignore_patterns("__pycache__"))
+        (temporary / "records").mkdir()
+    except OSError as exc:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+        raise LaunchError(
+            "the temporary folder cannot be written",
+            subject=str(temporary or "TMPDIR"),
+            cause=str(exc),
+            hint="free space there, set TMPDIR, or serve without being watched: --no-preflight",
+        ) from exc
+    return temporary
 
 
 def _allowing(get: Any) -> dict[str, str | None]:

@@ -4,6 +4,7 @@ import io
 import os
 import socket
 import sys
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,6 +55,11 @@ class Ledger:
 
     def said(self, kind: str) -> list[str]:
         return [what for name, what in self.events if name == kind]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_in_the_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
 @pytest.fixture

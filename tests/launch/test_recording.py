@@ -8,6 +8,7 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -235,6 +236,13 @@ def test_a_folder_that_cannot_be_made(site, tmp_path):
         distribution.prepare(plan_of(site), tmp_path / "file" / "records")
     assert caught.value.subject is not None
     assert "file/records" in caught.value.subject
+
+
+def test_a_temporary_folder_that_cannot_be_written(site, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", "/proc/nowhere")
+    with pytest.raises(LaunchError, match="the temporary folder cannot be written") as caught:
+        distribution.prepare(plan_of(site), None)
+    assert "TMPDIR" in (caught.value.hint or "")
 
 
 def test_no_recording(tmp_path):
