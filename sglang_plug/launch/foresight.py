@@ -5,6 +5,7 @@ A forecast: what a plugin computes at run time cannot be read. The guard tells t
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,6 +72,32 @@ def foresee(
                 if finding.code != _UNREADABLE:
                     findings.setdefault((finding.code, finding.subject["name"]), _weighed(finding, choice, own))
     return hooks, list(findings.values())
+
+
+def device_type(qualname: str, path: Sequence[str]) -> str | None:
+    """Return the device type that a platform class's own body gives as a constant; None where it is computed, inherited or not found.
+
+    Args:
+        qualname: `module:Class` or dotted.
+        path: the `sys.path` of the engine's interpreter.
+    """
+    module, _, name = qualname.replace(":", ".").rpartition(".")
+    for file in _source(module, path).project.files:
+        for node in ast.walk(_parsed(file)) if file.module == module else ():
+            if isinstance(node, ast.ClassDef) and node.name == name:
+                for line in node.body:
+                    names = line.targets if isinstance(line, ast.Assign) else [line.target] if isinstance(line, ast.AnnAssign) else []
+                    if any(isinstance(target, ast.Name) and target.id == "device_type" for target in names):
+                        value = getattr(line, "value", None)
+                        return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
+    return None
+
+
+def _parsed(file: PythonFile) -> ast.AST:
+    try:
+        return ast.parse(file.text)
+    except (SyntaxError, ValueError, RecursionError):
+        return ast.Module([], [])  # its import says so
 
 
 def _traps(registration: Registration, plugin: str, known: Release) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from sglang_plug.errors import CatalogueError, LaunchError
 from sglang_plug.launch import foresight, traps
 from sglang_plug.launch import plan as plans
 from sglang_plug.launch.arguments import EngineArguments
+from sglang_plug.launch.hooktraps import foreign_device
 from sglang_plug.probe.environment import SELECTORS, variables_for
 
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ def examine(request: Request) -> Preflight:
     path = found.facts["interpreter"]["path"]
     own = decision.resolution.dist if decision.resolution.outcome == "plugin" else None
     hooks, foreseen = foresight.foresee(decision.choices, path, found.release, runtime, own=own)
+    device = foresight.device_type(decision.resolution.qualname, path) if own is not None and decision.resolution.qualname else None
+    foreseen += foreign_device(device or "", (decision.resolution.qualname or "").replace(":", "."))
     findings = [*_undecided(decision.resolution), *_misspelt(found, request.environment.env, runtime), *traps.find(situation), *foreseen]
     findings.sort(key=lambda finding: finding.level.rank)
     return Preflight(plan, decision.resolution, decision.choices, dict(found.settings.raw), findings, hooks, found, situation.fingerprint)

@@ -74,6 +74,24 @@ def test_a_misspelt_selector_forbids_the_start(tmp_path, variable, env, level):
     assert ("--allow SP108" in (told.hint or "")) is (level is Level.ERROR)
 
 
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ('    device_type = "mydev"\n', True),
+        ('    device_type: str = "mydev"\n', True),
+        ('    device_type = "cpu"\n', False),
+        ("    device_type = str(1)\n", False),
+        ("    pass\n", False),
+        ("    pass\n\nclass Broken(:\n", False),
+    ],
+)
+def test_a_device_of_its_own_is_told_before_the_start(tmp_path, body, told):
+    site = Site(tmp_path / "site")
+    platform(site, plat=f"from sglang.srt.platforms.interface import SRTPlatform\nclass Plat(SRTPlatform):\n{body}")
+    found = findings(site).get("SP063", [])
+    assert [(finding.level, finding.subject["name"]) for finding in found] == ([(Level.WARNING, "pa.plat.Plat")] if told else [])
+
+
 def test_a_trap_that_the_source_tells_is_a_finding(tmp_path):
     site = Site(tmp_path / "site")
     body = "from sglang.srt.plugins.hook_registry import HookRegistry, HookType\ndef before(*args): return None\ndef register():\n"
