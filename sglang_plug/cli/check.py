@@ -96,6 +96,7 @@ def check(
     from sglang_plug.checks.source.run import check as examine
     from sglang_plug.checks.source.run import kept
     from sglang_plug.checks.source.scope import asked_releases, own_releases
+    from sglang_plug.report.escape import visible
 
     atexit.register(gc.freeze)  # the process ends: nothing is gained by walking a plugin's syntax trees once more
     project = read_project(path)
@@ -109,7 +110,11 @@ def check(
         _write_baseline(report, write_baseline)
         return
     if baseline is not None:
-        report = without_known(report, baseline)
+        report, gone = without_known(report, baseline)
+        if gone:
+            typer.echo(
+                f"note: {gone} of {visible(str(baseline))} are gone; to write it again: --write-baseline {visible(str(baseline))}", err=True
+            )
     if not specifiers and output_format is Format.TEXT:
         typer.echo(f"checking against {', '.join(releases) if len(releases) < 4 else f'{releases[0]} to {releases[-1]}'}: {why}", err=True)
     _answer(report, output_format, output)

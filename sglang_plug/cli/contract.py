@@ -114,7 +114,7 @@ def show(
         return
     release = catalogue.load(_known(version) if version else catalogue.newest())
     contracts = [contract for name in runtimes if (contract := release.platform_contract(name))]
-    lines: list[Line] = []
+    lines: list[Line] = [] if contracts else [findings_text.Line(f"SGLang {release.version} has no platform class to derive from")]
     for contract in contracts:
         lines += [*words.platform_lines(contract, release.processes(contract.runtime)), findings_text.Line("")]
     processes = {contract.runtime: release.processes(contract.runtime) for contract in contracts}
@@ -218,11 +218,14 @@ def build(
     from sglang_plug.contract import catalogue
     from sglang_plug.contract.build import build as make
     from sglang_plug.contract.build import build_into
+    from sglang_plug.errors import UsageError
 
     def progress(line: str) -> None:
         typer.echo(line, err=True)
 
     if output is not None:
+        if output.is_dir():
+            raise UsageError("this is a folder", subject=str(output), hint=f"give --output a file: {output / 'catalogue.zip'}")
         built = make(sources, output, release=release, progress=progress)
         typer.echo(f"{output}: {', '.join(built)}")
         return

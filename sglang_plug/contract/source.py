@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+import zlib
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,8 +110,13 @@ def read_wheel(path: Path, *, release: str | None = None) -> SourceTree:
             files = tuple(_files((name, lambda name=name: archive.read(name)) for name in names))
             metadata = next((name for name in archive.namelist() if name.endswith(".dist-info/METADATA")), None)
             found = release or (_metadata_version(archive.read(metadata)) if metadata else None)
-    except (OSError, zipfile.BadZipFile) as exc:
-        raise CatalogueError("this wheel cannot be read", subject=str(path), cause=str(exc)) from exc
+    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as exc:
+        raise CatalogueError(
+            "this wheel cannot be read",
+            subject=str(path),
+            cause=str(exc),
+            hint=f"download it again: `pip download --no-deps sglang=={release or 'VERSION'}`",
+        ) from exc
     return _tree(str(path), files, found)
 
 
@@ -146,7 +152,7 @@ def _files(entries: Iterator[tuple[str, object]]) -> Iterator[SourceFile]:
 
 def _tree(subject: str, files: tuple[SourceFile, ...], release: str | None) -> SourceTree:
     if not files:
-        raise CatalogueError("no sglang package in it", subject=subject)
+        raise CatalogueError("no sglang package in it", subject=subject, hint="give a wheel of SGLang's own distribution, `sglang`")
     if release is None:
         raise CatalogueError("its version cannot be told from the source", subject=subject, hint="name it with `--release VERSION`")
     try:

@@ -122,6 +122,17 @@ def test_a_file_that_is_no_baseline(command, tmp_path, text):
     assert command("--sglang", "0.5.23", "--baseline", str(tmp_path / "b.json"))[0] == 2
 
 
+def test_what_a_baseline_holds_and_the_source_no_longer_is_told(command, folder, tmp_path):
+    known = str(tmp_path / "known.json")
+    command("--sglang", "0.5.23", "--write-baseline", known)
+    assert "are gone" not in command("--sglang", "0.5.23", "--baseline", known)[2]
+    (folder / "plug/mod.py").write_text("# moved\n" + MODULE)
+    assert command("--sglang", "0.5.23", "--baseline", known)[0] == 0
+    (folder / "plug/mod.py").write_text("def register(): ...\n")
+    status, _, err = command("--sglang", "0.5.23", "--baseline", known)
+    assert (status, f"1 of {known} are gone" in err) == (0, True)
+
+
 def test_fixes_are_shown_before_they_are_written(command, folder):
     (folder / "plug/mod.py").write_text("def register(): ...\n")
     (folder / "pyproject.toml").write_text("# kept\n" + TOML.format("").replace("sglang.srt.plugins", "sglang.plugins"))

@@ -190,6 +190,26 @@ def test_a_folder_that_nobody_may_look_into_is_said(plugins, monkeypatch):
     assert [(finding.location.path, "Permission denied" in finding.message) for finding in found] == [("plug/closed", True)]
 
 
+@pytest.mark.parametrize(
+    ("source", "silent"),
+    [
+        ("from sglang.srt.distributed import (\n    get_tp_group,\n    get_pp_group,  # sglang-plug: ignore[SP701]\n)\n", True),
+        ("from sglang.srt.distributed import (  # sglang-plug: ignore[SP701]\n    get_tp_group,\n    get_pp_group,\n)\n", True),
+        ("from sglang.srt.distributed import (\n    get_pp_group,\n)  # sglang-plug: ignore[SP5, SP701] why\n", True),
+        ("# sglang-plug: ignore[import-missing]\nfrom sglang.srt.distributed import get_pp_group\n", True),
+        ("from sglang.srt.distributed import get_pp_group  # sglang-plug: ignore[SP501, SP702]\n", False),
+        ("def f():\n    from sglang.srt.distributed import get_pp_group\n    return 1  # sglang-plug: ignore\n", False),
+    ],
+)
+def test_a_comment_silences_its_whole_statement(codes, source, silent):
+    assert codes(source) == ([] if silent else ["SP701"])
+
+
+def test_a_missing_name_is_found_on_its_own_line(findings):
+    (found,) = findings("from sglang.srt.distributed import (\n    get_tp_group,\n    get_pp_group,\n)\n")
+    assert (found.location.line, found.location.column) == (3, 5)
+
+
 def test_odd_files_end_in_words(plugins):
     """Links in circles, too large, nested beyond the parser, other encodings, names that go in circles: never a traceback, and soon."""
     from sglang_plug.checks.source.run import check

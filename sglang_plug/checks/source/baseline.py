@@ -39,8 +39,8 @@ def spell(findings: Iterable[Finding]) -> str:
     return json.dumps({"schema": _SCHEMA, "findings": ordered}, indent=2, ensure_ascii=True) + "\n"
 
 
-def without_known(report: CheckReport, path: Path) -> CheckReport:
-    """Return the report without the findings of a baseline file, as many of each as it holds.
+def without_known(report: CheckReport, path: Path) -> tuple[CheckReport, int]:
+    """Return the report without the findings of a baseline file, as many of each as it holds, and how many of its are gone.
 
     Raises:
         UsageError: the file is not a baseline.
@@ -61,4 +61,5 @@ def without_known(report: CheckReport, path: Path) -> CheckReport:
             left[mark] -= 1
         else:
             kept.append(finding)
-    return replace(report, findings=tuple(kept), host={**report.host, "known": len(report.findings) - len(kept)})
+    known = {**report.host, "known": len(report.findings) - len(kept)}
+    return replace(report, findings=tuple(kept), host=known), sum(count for count in left.values() if count > 0)

@@ -190,4 +190,13 @@ def missing_own(plugin: Plugin, release: Release) -> Iterator[Finding]:
         message = f"{gap.owner} has no {gap.name}: this import of the project's own source fails"
         hint = f"did you mean {gap.owner}.{gap.near}?" if gap.near else "correct the name, or add the file to the source"
         level = None if gap.near else Level.WARNING
-        yield found("SP712", facts.file, item.node, whole, message, kind="import", hint=hint, level=level)
+        yield found(
+            "SP712",
+            facts.file,
+            item.alias if item.is_from and gap.name == item.name else item.node,
+            whole,
+            message,
+            kind="import",
+            hint=hint,
+            level=level,
+        )

@@ -24,6 +24,7 @@ class Import:
     guards: Guards
     scope: Scope
     name: str = ""  # of `from … import name`
+    alias: ast.alias | None = None  # where the name stands
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,7 +42,7 @@ def _judge_import(facts: FileFacts, item: Import, release: Release) -> Iterator[
             return  # reached through something that cannot be looked into
         yield found("SP702", facts.file, item.node, module, f"the module {module} is not there", near=module)
     elif item.is_from and release.find(item.dotted) is None:
-        yield found("SP701", facts.file, item.node, item.dotted, f"{module} has no {item.name}", near=item.dotted)
+        yield found("SP701", facts.file, item.alias or item.node, item.dotted, f"{module} has no {item.name}", near=item.dotted)
 
 
 def _dynamic_imports(plugin: Plugin, facts: FileFacts, release: Release) -> Iterator[Finding]:

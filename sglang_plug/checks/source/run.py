@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import gc
 import re
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from sglang_plug.checks.source.registrations import registrations
 from sglang_plug.checks.source.scripts import judge_scripts
 from sglang_plug.checks.source.startup import judge_startup
 from sglang_plug.checks.source.targets import judge_target
+from sglang_plug.checks.table import rule
 from sglang_plug.contract import catalogue
 
 if TYPE_CHECKING:
@@ -208,7 +210,7 @@ def _ordered(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _ignored(finding: Finding, project: Project) -> bool:
-    """True where a comment on the line, above it, or for the whole file says so."""
+    """True where a comment in the statement, on the line above it, or for the whole file says so."""
     place = finding.location
     file = next((file for file in project.files if place is not None and file.shown == place.path), None)
     if file is None or place is None or b"sglang-plug:" not in file.text:
@@ -218,12 +220,26 @@ def _ignored(finding: Finding, project: Project) -> bool:
         return True
     lines = file.text.splitlines()
     number = place.line or 0
-    own = lines[number - 1 : number]
-    above = [line for line in lines[max(0, number - 2) : number - 1] if line.strip().startswith(b"#")]
+    first, last = next((span for span in _statements(file.text) if span[0] <= number <= span[1]), (number, number))
+    own = lines[max(0, first - 1) : last]
+    above = [line for line in lines[max(0, first - 2) : max(0, first - 1)] if line.strip().startswith(b"#")]
     return any((match := _IGNORE.search(line)) is not None and _covers(match[1], finding.code) for line in (*own, *above))
+
+
+@lru_cache(maxsize=64)
+def _statements(text: bytes) -> tuple[tuple[int, int], ...]:
+    """The first and last lines of a file's plain statements and decorators: not of those that hold others."""
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except (SyntaxError, ValueError, RecursionError):
+        return ()
+    plain = [node for node in nodes if isinstance(node, ast.stmt) and not hasattr(node, "body") and not hasattr(node, "cases")]
+    decorators = [decorator for node in nodes for decorator in getattr(node, "decorator_list", ())]
+    return tuple((node.lineno, node.end_lineno or node.lineno) for node in (*plain, *decorators))
 
 
 def _covers(words: bytes | None, code: str) -> bool:
     if words is None:
         return True
-    return any(code.upper().startswith(word.strip().upper()) for word in words.decode(errors="replace").split(",") if word.strip())
+    named = [word.strip().upper() for word in words.decode(errors="replace").split(",") if word.strip()]
+    return any(code.startswith(word) or rule(code).slug.upper() == word for word in named)

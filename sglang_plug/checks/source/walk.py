@@ -204,14 +204,14 @@ class _Walker:
     def _visit_import(self, node: ast.Import | ast.ImportFrom, scope: Scope, guards: Guards) -> None:
         if isinstance(node, ast.Import):
             for alias in node.names:
-                self.facts.imports.append(Import(alias.name, False, node, guards, scope))
+                self.facts.imports.append(Import(alias.name, False, node, guards, scope, alias=alias))
             return
         module = absolute(self.package, node.module, node.level)
         for alias in node.names:
             dotted = module if alias.name == "*" else f"{module}.{alias.name}"
             if alias.name == "*":
                 scope.stars.append(module)
-            self.facts.imports.append(Import(dotted, alias.name != "*", node, guards, scope, alias.name))
+            self.facts.imports.append(Import(dotted, alias.name != "*", node, guards, scope, alias.name, alias))
 
     def _visit_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope, guards: Guards) -> None:
         self.facts.functions.append(Defined(node, guards, scope))
