@@ -357,6 +357,15 @@ def test_a_bad_openai_field_is_named(client: httpx.Client, path: str, fields: An
     assert answer.json()["param"] == field
 
 
+def test_fields_that_ask_for_nothing_are_taken(client: httpx.Client) -> None:
+    idle = {"user": "me", "metadata": {}, "store": False, "n": 1, "logprobs": False, "top_logprobs": 0, "logit_bias": {}, "tools": []}
+    idle |= {"tool_choice": "auto", "modalities": ["text"], "response_format": {"type": "text"}, "stop": None, "seed": None, "top_p": None}
+    answer = client.post("/v1/chat/completions", json={"messages": HELLO, "max_tokens": 1, **idle})
+    assert answer.status_code == 200, answer.text
+    text = {"prompt": "x", "max_tokens": 1, "echo": False, "suffix": "", "best_of": 1, "logprobs": None}
+    assert client.post("/v1/completions", json=text).status_code == 200
+
+
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"\xff\xfe", b"null", b"[" * 5000 + b"]" * 5000, b'{"text": "\\ud83d"}', b'{"temperature": NaN}']
 )

@@ -25,6 +25,10 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
 }
 
 
+def _asks_nothing(name: str, value: Any) -> bool:
+    return any(type(value) is type(neutral) and value == neutral for neutral in _NEUTRAL.get(name, ()))
+
+
 class StreamOptions(BaseModel):
     """Attributes: include_usage: end the stream with the token counts."""
 
@@ -45,10 +49,7 @@ class CommonRequest(Sampling):
     def _without_idle_fields(cls, given: Any) -> Any:
         if not isinstance(given, dict):
             return given
-        asks = {name: value for name, value in given.items() if name not in _IDLE}
-        return {
-            name: value for name, value in asks.items() if not any(value is no or (value == no and value) for no in _NEUTRAL.get(name, ()))
-        }
+        return {name: value for name, value in given.items() if name not in _IDLE and not _asks_nothing(name, value)}
 
     def limit(self) -> int:
         """Return the longest answer."""
