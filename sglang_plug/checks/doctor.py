@@ -247,7 +247,8 @@ def _row(world: World, entry: Entry) -> dict[str, Any]:
         return {
             **row,
             "outcome": "skipped",
-            "why": entry.skipped or ("no runtime reads its group" if not entry.runtime else "not asked for"),
+            "why": entry.skipped
+            or ("no runtime reads its group" if not entry.runtime else "the dry run did not reach it" if entry.tried else "not asked for"),
         }
     returned = entry.report.get("returned") or {}
     wrong = entry.kind == "platform" and bool(returned) and returned["type"] != "NoneType" and judge_return(returned) is not None

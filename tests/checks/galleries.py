@@ -497,8 +497,8 @@ PLATFORMS: dict[str, tuple[str, str, set[str]]] = {
     "new_gives_none": (GIVES, plat(body="def __new__(cls): return None"), {"SP405"}),
     "name_raises": (GIVES, plat(without=("device_name",), body="device_name = property(lambda self: 1 / 0)"), {"SP406"}),
     "class_circular": (GIVES, "from sglang.srt.utils import is_cuda\n" + plat(), {"SP310"}),
-    "misspelt_override": (GIVES, plat(body="def init_backends(self): pass"), {"SP409"}),
-    "ok_other_helpers": (GIVES, plat(body="def device_names(self): return []\n    def get_devices(self): return []"), set()),
+    "misspelt_override": (GIVES, plat(body="def init_bakend(self): pass"), {"SP409"}),
+    "ok_other_helpers": (GIVES, plat(body="def device_names(self): return []\n    def get_device_names(self): return []"), set()),
     "memory_is_true": (
         GIVES,
         plat(without=("get_device_total_memory",), body="def get_device_total_memory(self, device_id=0): return True"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 
 from sglang_plug.checks.model import Level
@@ -337,3 +339,24 @@ def test_the_header_contradicts_no_finding(site, doctor):
     report = doctor(runtimes=("srt",))
     assert "/dev/acme" in report.host["platforms"]["srt"]["error"]
     assert any("which does not start" in line.text for line in findings_text.lines(report))
+
+
+@pytest.mark.parametrize(
+    ("start", "outcome", "code"),
+    [
+        ("_thread.start_new_thread(time.sleep, (30,))", "ok", None),
+        ("threading.Timer(30, print).start()", "skipped", "SP603"),
+    ],
+    ids=["native", "python"],
+)
+def test_hooks_of_a_platform_that_starts_threads(tgt, doctor, start, outcome, code):
+    api = "from sglang.multimodal_gen.runtime.platforms.plugins import HookRegistry, HookType\n"
+    files = {
+        "da/__init__.py": 'def activate(): return "da.plat.Plat"\n',
+        "da/plat.py": f"import _thread, threading, time\n{start}\n{textwrap.dedent(DIFFUSION_PLATFORM)}",
+        "da_hooks.py": one("tgt.f", AROUND, "AROUND", api=api),
+    }
+    tgt.add("da-dist", {DIFFUSION_PLATFORMS: {"da": "da:activate"}, DIFFUSION_PLUGINS: {"da_hooks": "da_hooks:register"}}, files)
+    report = doctor(runtimes=("diffusion",))
+    assert row(report, "da_hooks")["outcome"] == outcome
+    assert {f.code for f in by_name(report)["da_hooks"]} == ({code} if code else set())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from sglang_plug.checks.model import Location
+from sglang_plug.checks.model import Level, Location
 from sglang_plug.checks.rules.hooks import told
 from sglang_plug.checks.world import Entry, World, cause_of, find, names, variable
 from sglang_plug.core.words import a
@@ -44,8 +44,7 @@ def several(world: World) -> Iterator[Finding]:
                 yield find(
                     "SP520",
                     subject,
-                    f"{target} is wrapped by {' and '.join(around)}, outermost last: one that does not call the original bypasses "
-                    "those inside",
+                    f"{target} is wrapped by {names(around)}, outermost last: one that does not call the original bypasses those inside",
                     hint="their order follows the installation, not a setting",
                 )
 
@@ -142,6 +141,21 @@ def not_examined(world: World) -> Iterator[Finding]:
                 f"{entry.label} was not run, as SGLang does not run it here: {entry.skipped}",
                 hint=f"to examine it all the same: sglang-plug doctor {entry.name}",
             )
+        elif entry.tried and entry.host and entry.trial is None and _went_on_without(world, entry.runtime):
+            yield find(
+                "SP603",
+                entry.subject(),
+                f"{entry.label} was not run: the dry run went on without the platform that it belongs to, which would spoil what follows",
+                hint=f"sglang-plug doctor {entry.name}",
+                level=Level.WARNING,
+            )
+
+
+def _went_on_without(world: World, runtime: str) -> bool:
+    """True where the rehearsal's main process took a built-in platform in place of the plugin's that the host chose."""
+    verdict = world.rehearsal.get("verdict", {}).get(runtime) or {}
+    decision = world.decisions.get(runtime)
+    return verdict.get("continued") == "builtin" and decision is not None and decision.resolution.outcome == "plugin"
 
 
 def bad_backend(world: World) -> Iterator[Finding]:

@@ -81,7 +81,7 @@ def method_missing(world: World) -> Iterator[Finding]:
 def _slip(name: str, facts: Mapping[str, Any]) -> str | None:
     """Return the plugin's own method whose name is one slip away from that of a method of the base; None where there is none."""
     own = [key for key, member in facts["members"].items() if _callable_kind(member["kind"]) == "called" and key not in {*DEAD, *SERVED}]
-    return next((key for key in own if key not in facts["base_members"] and distance(key, name) == 1), None)
+    return next((key for key in own if key not in facts["base_members"] and distance(key, name) == 1 and key != f"{name}s"), None)
 
 
 def misspelt_override(world: World) -> Iterator[Finding]:

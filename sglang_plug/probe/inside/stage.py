@@ -331,12 +331,12 @@ def _out_of_memory(reply: dict[str, Any]) -> bool:
 def _is_worth_repeating(answer: dict[str, Any] | None) -> bool:
     """True where the host chose a plugin's platform, and choosing it in this process would not spoil the forks to come.
 
-    A built-in platform is had without running any plugin again.
+    A built-in platform is had without running any plugin again. Native threads alone spoil nothing (`forking.py`).
     """
     if answer is None or "error" in answer["phases"]["host"] or answer["chosen"]["host"]:
         return False
     done = [phase["effects"] for phase in answer["phases"].values()]
-    return not any({"threads", "native_threads", "devices", "stdout_closed", "stderr_closed", "mask"} & effects.keys() for effects in done)
+    return not any({"threads", "devices", "stdout_closed", "stderr_closed", "mask"} & effects.keys() for effects in done)
 
 
 @contextlib.contextmanager
