@@ -244,12 +244,8 @@ def _row(world: World, entry: Entry) -> dict[str, Any]:
     row: dict[str, Any] = {key: entry.row[key] for key in ("name", "group", "value", "dist", "version")}
     row |= {"kind": entry.kind, "runtime": entry.runtime or None, "where": entry.row["where"]}
     if entry.trial is None:
-        return {
-            **row,
-            "outcome": "skipped",
-            "why": entry.skipped
-            or ("no runtime reads its group" if not entry.runtime else "the dry run did not reach it" if entry.tried else "not asked for"),
-        }
+        unasked = "the dry run did not reach it" if entry.tried else "not asked for"
+        return {**row, "outcome": "skipped", "why": entry.skipped or (unasked if entry.runtime else "no runtime reads its group")}
     returned = entry.report.get("returned") or {}
     wrong = entry.kind == "platform" and bool(returned) and returned["type"] != "NoneType" and judge_return(returned) is not None
     inactive = entry.kind == "platform" and returned.get("type") == "NoneType"
