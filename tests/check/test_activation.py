@@ -114,3 +114,19 @@ def test_an_import_below_the_callback_meets_it_whole(plugins):
     assert [f.code for f in plugins.report(below, "0.5.23").findings if f.level != "info"] == []
     beside = {"plug/__init__.py": "import sglang", "plug/entry.py": source, "pyproject.toml": toml.replace("plug:", "plug.entry:")}
     assert [f.code for f in plugins.report({**files, **beside}, "0.5.23").findings if f.level != "info"] == []
+
+
+@pytest.mark.parametrize(
+    ("where", "told"),
+    [
+        ({"top": "from sglang.srt.constants import HEALTH_CHECK_RID_PREFIX"}, ["SP312", "SP330"]),
+        ({"body": "from sglang.srt.constants import HEALTH_CHECK_RID_PREFIX"}, ["SP330"]),
+        ({"body": "from plug.other import X", "other": "X = 1"}, []),
+        ({"platform": "from sglang.srt.constants import HEALTH_CHECK_RID_PREFIX"}, []),
+        ({"body": "from sglang.srt.environ import envs"}, []),
+        ({"body": "from sglang.srt.platforms.device_mixin import PlatformEnum"}, []),
+        ({"body": "try:\n        from sglang.srt.constants import X\n    except ImportError:\n        pass"}, []),
+    ],
+)
+def test_an_import_of_the_runtime_that_closes_no_circle(activation, where, told):
+    assert sorted({finding.code for finding in activation(**where)}) == told

@@ -245,3 +245,42 @@ def test_the_whole_disk_is_refused():
 
     with pytest.raises(UsageError, match="whole disk"):
         read_project(Path("/"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "releases"),
+    [
+        (
+            "pyproject.toml",
+            '[project]\nname = "p"\nversion = "1"\ndependencies = ["sglang[all]>=0.5.22; python_version > \'3\'"]\n',
+            "0.5.22 0.5.23",
+        ),
+        ("pyproject.toml", '[tool.poetry]\nname = "p"\nversion = "1"\n[tool.poetry.dependencies]\nsglang = "^0.5.22"\n', "0.5.22 0.5.23"),
+        ("pyproject.toml", '[project]\nname = "p"\nversion = "1"\n[project.optional-dependencies]\nsrt = ["sglang==0.5.22"]\n', "0.5.22"),
+        ("setup.cfg", "[metadata]\nname = p\n[options]\ninstall_requires =\n  torch\n  sglang~=0.5.22\n", "0.5.22 0.5.23"),
+        (
+            "setup.py",
+            'from setuptools import setup\nR = ["sglang>=0.5.21,<0.5.23"]\nsetup(name="p", install_requires=R)\n',
+            "0.5.21 0.5.22",
+        ),
+    ],
+)
+def test_the_releases_that_a_plugin_declares(plugins, name, text, releases):
+    from sglang_plug.checks.source.project import read_project
+    from sglang_plug.checks.source.scope import own_releases
+
+    root = plugins.lay({"plug/__init__.py": ""})
+    (root / name).write_text(text)
+    found, why = own_releases(read_project(root).declared)
+    assert (" ".join(found), "it requires sglang" in why) == (releases, True)
+
+
+def test_a_requirement_that_no_known_release_meets_is_said(plugins):
+    from sglang_plug.checks.source.project import read_project
+    from sglang_plug.checks.source.scope import own_releases
+
+    root = plugins.lay({"plug/__init__.py": "", "pyproject.toml": "[project]\nname = 'p'\ndependencies = ['sglang>=7']\n"})
+    assert own_releases(read_project(root).declared) == (
+        ("0.5.23",),
+        "the newest release that is known: it requires sglang>=7, which none is",
+    )

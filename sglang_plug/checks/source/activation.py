@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sglang_plug.checks.model import Level
+from sglang_plug.checks.rules.callbacks import SAFE
 from sglang_plug.checks.source.declarations import PLATFORM_GROUPS, class_names
 from sglang_plug.checks.source.found import found
 from sglang_plug.checks.source.guards import Tried, not_ruled_out, reached
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 PACKAGES = {"srt": "sglang.srt.platforms", "diffusion": "sglang.multimodal_gen.runtime.platforms"}
 
 
+_CLASS_MODULE = "the platform class's module"
+
+
 class _Selection(NamedTuple):
     """One platform entry point whose selection is examined."""
 
@@ -32,7 +36,7 @@ class _Selection(NamedTuple):
 
 
 def judge_activation(plugin: Plugin, release: Release) -> Iterator[Finding]:
-    """SP310–SP312: imports that close a circle while the platform is being selected."""
+    """SP310–SP312, SP330: imports that close a circle while the platform is being selected."""
     for entry in plugin.project.declared.entries:
         runtime = PLATFORM_GROUPS.get(entry.group)
         if runtime is None or not resolves_on_import(release, runtime):
@@ -54,7 +58,7 @@ def judge_activation(plugin: Plugin, release: Release) -> Iterator[Finding]:
                     for name in class_names(part.value, inner):
                         place = plugin.locate(name.replace(":", "."))
                         if place is not None:
-                            yield from _graph(selection, place[0], seen, "the platform class's module")
+                            yield from _graph(selection, place[0], seen, _CLASS_MODULE)
 
 
 def _order(selection: _Selection, facts: FileFacts, callback: str) -> Iterator[Finding]:
@@ -173,7 +177,7 @@ def _graph(selection: _Selection, facts: FileFacts, seen: set[str], what: str) -
                 continue
             if item.dotted.startswith("sglang."):
                 where = what if current is facts else f"{key}, which {what} imports,"
-                yield from _unsafe(selection, current, item, where)
+                yield from _unsafe(selection, current, item, where, early=what != _CLASS_MODULE)
             else:
                 place = plugin.locate(item.dotted)
                 if place is not None:
@@ -196,7 +200,7 @@ def _body(selection: _Selection, definition: Any) -> Iterator[Finding]:
             yield from _unsafe(selection, facts, item, f"{node.name}()")
 
 
-def _unsafe(selection: _Selection, facts: FileFacts, item: Import, what: str) -> Iterator[Finding]:
+def _unsafe(selection: _Selection, facts: FileFacts, item: Import, what: str, *, early: bool = True) -> Iterator[Finding]:
     _, release, entry, runtime = selection
     say: dict[str, Any] = {"kind": "entry_point", "group": entry.group, "value": entry.value, "runtime": runtime}
     if item.dotted == f"{PACKAGES[runtime]}.current_platform":
@@ -206,6 +210,9 @@ def _unsafe(selection: _Selection, facts: FileFacts, item: Import, what: str) ->
     module = item.dotted if not item.is_from or release.has_module(item.dotted) else item.dotted.rpartition(".")[0]
     through = selects(release, module, runtime) if release.has_module(module) else None
     if through is None:
+        if early and runtime == "srt" and release.has_module(module) and not module.startswith(SAFE):
+            message = f"{what} imports {module} while the platform is activated, in every process and before SGLang is ready"
+            yield found("SP330", facts.file, item.node, entry.name, message, hint="move the import into init_backend()", **say)
         return
     way = "" if through == module else f", which imports {through}"
     message = f"{what} imports {module} while SGLang is selecting its platform"

@@ -119,7 +119,12 @@ def _poetry_specifier(text: str) -> str:
         return ""
     if text[0].isdigit():
         return f"=={text}"
-    return "" if text[0] == "^" else text
+    match = re.fullmatch(r"([~^])\s*(\d+)(?:\.(\d+))?([\w.]*)", text)
+    if match is None:
+        return "" if text[0] in "^~" and not text.startswith("~=") else text
+    major, minor = int(match[2]), int(match[3] or 0)
+    below = f"{major + 1}" if (match[1] == "^" and major) or match[3] is None else f"{major}.{minor + 1}"
+    return f">={match[2]}{'.' + match[3] if match[3] else ''}{match[4]},<{below}"
 
 
 def _table(document: dict[str, Any], key: str) -> dict[str, Any]:
