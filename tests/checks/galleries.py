@@ -55,6 +55,9 @@ def h(x): return x
 REG["h"] = h
 def user(x, fn=h): return fn(x)
 bound = functools.partial(h, 1)
+def k(x): return x
+def fast(x): return x
+fast._torchdynamo_orig_callable = k  # as torch.compile leaves it
 """
 
 API = "from sglang.srt.plugins.hook_registry import HookRegistry, HookType, plugin_hook\n"
@@ -257,6 +260,7 @@ HOOKS: dict[str, tuple[str, set[str]]] = {
     "server_args_init": (one("sglang.srt.server_args.ServerArgs.__post_init__", AFTER, "AFTER"), {"SP531"}),
     "process_entry": (one("sglang.srt.managers.scheduler.run_scheduler_process", AROUND, "AROUND"), {"SP526"}),
     "diffusion_code": (one("sglang.multimodal_gen.runtime.managers.gpu_worker.GPUWorker.__init__", AROUND, "AROUND"), {"SP526"}),
+    "compiled_before": (one("TGT.k", AROUND, "AROUND"), {"SP523"}),
     "drops_result": (
         registering("def hook(original, *a, **k): original(*a, **k)", 'HookRegistry.register("TGT.f", hook, HookType.AROUND)'),
         {"SP514"},
