@@ -12,8 +12,10 @@ import re
 import struct
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import termios
+import venv
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -56,12 +58,23 @@ def lay(site: Path) -> None:
                 (site / path).write_text(text)
 
 
+def environment(folder: Path, site: Path) -> Path:
+    """Make an environment that holds `site` alone, whatever is installed where the tool runs, and return its interpreter."""
+    venv.create(folder, symlinks=True)
+    (next(folder.glob("lib/python3*/site-packages")) / "site.pth").write_text(f"{site}\n")
+    return folder / "bin" / "python"
+
+
+#: The tool, run by that interpreter, from where it is installed.
+TOOL = "import sys; sys.path += sys.argv.pop(1).split(':'); from sglang_plug.__main__ import main; main()"
+
+
 def record(command: list[str], site: Path) -> str:
     """Return what `command` writes to a terminal, colours included."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", HEIGHT, WIDTH, 0, 0))
-    env = {key: value for key, value in os.environ.items() if not key.startswith(("SGL", "NO_COLOR"))}
-    env |= {"PYTHONPATH": str(site), "TERM": "xterm-256color", "COLORTERM": "truecolor", "COLUMNS": str(WIDTH)}
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("SGL", "NO_COLOR", "PYTHONPATH"))}
+    env |= {"TERM": "xterm-256color", "COLORTERM": "truecolor", "COLUMNS": str(WIDTH)}
     process = subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, env=env, cwd=site)
     os.close(theirs)
     seen = b""
@@ -75,11 +88,9 @@ def record(command: list[str], site: Path) -> str:
     return seen.decode().replace("\r\n", "\n")
 
 
-def settle(text: str, site: Path) -> str:
+def settle(text: str, folder: Path, site: Path) -> str:
     """Take out what differs from machine to machine: paths, times, Python's patch level."""
-    text = (
-        text.replace(str(site), "/opt/venv/site-packages").replace(sys.executable, "/opt/venv/bin/python").replace(sys.prefix, "/opt/venv")
-    )
+    text = text.replace(str(site), "/opt/venv/site-packages").replace(str(folder), "/opt/venv")
     text = re.sub(r"Python 3\.\d+\.\d+", "Python 3.11", text)
     return re.sub(r"\[[\d.]+ m?s\]", "[1 ms]", text)
 
@@ -95,11 +106,11 @@ def draw(text: str, title: str) -> str:
 
 
 def words(picture: str) -> list[str]:
-    """Return the words that a picture shows: rich's version, a font, and where lines break make no difference."""
+    """Return the words that a picture shows: rich's version, a font, and where lines break between words make no difference."""
     lines: dict[float, str] = {}
     for found in re.finditer(r'<text [^>]*?y="([\d.]+)"[^>]*>([^<]*)</text>', picture):
         lines[float(found[1])] = lines.get(float(found[1]), "") + html.unescape(found[2])
-    return " ".join(line for _, line in sorted(lines.items())).split()
+    return " ".join(line.lstrip("│") for _, line in sorted(lines.items())).split()
 
 
 def main() -> int:
@@ -107,15 +118,17 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="exit 1 when a picture no longer shows what the command prints")
     check = parser.parse_args().check
     stale = False
-    with tempfile.TemporaryDirectory() as folder:
-        site = Path(folder).resolve()
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        place, site = Path(folder) / "venv", Path(folder) / "packages"
         lay(site)
+        python = environment(place, site)
+        tools = ":".join((str(ROOT), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")))
         for name, args in {"doctor": ["doctor"], "resolve": ["resolve", "--runtime", "srt"]}.items():
             if name == "resolve":
                 for file, lines in TORCH.items():
                     (site / "torch").mkdir(exist_ok=True)
                     (site / "torch" / file).write_text(lines)
-            text = settle(record([sys.executable, "-m", "sglang_plug", *args], site), site)
+            text = settle(record([str(python), "-c", TOOL, tools, *args], site), place, site)
             picture = draw(f"$ sglang-plug {' '.join(args)}\n{text}", f"sglang-plug {name}")
             path = HERE / f"{name}.svg"
             if not check:

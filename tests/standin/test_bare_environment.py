@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sglang_plug import standin
+from sglang_plug.errors import TargetError
+from sglang_plug.standin.missing import Missing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,3 +48,9 @@ def test_what_the_engine_lacks_is_said_in_a_line(command: str, kept: set[str], t
     assert "torch" in said
     assert ("uvicorn" in said) is not bool(kept)
     assert hint.startswith("hint: pip install 'sglang-plug[engine]'")
+
+
+def test_a_target_that_is_gone_ends_nothing_where_the_catalogue_cannot_be_read(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "sglang_plug.contract", None)
+    error = (TargetError, TargetError("gone"), None)
+    assert Missing().filter(logging.LogRecord("x", logging.ERROR, "f", 1, "%s", ("sglang.gone",), error))
