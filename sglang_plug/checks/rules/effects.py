@@ -37,6 +37,10 @@ def _brings_sglang(entry: Entry, phase_words: str) -> bool:
     return False
 
 
+def _whose(entry: Entry, phase_words: str) -> str | None:
+    return "modules of SGLang or torch were first imported here, and may have done it" if _brings_sglang(entry, phase_words) else None
+
+
 def sets_environment(world: World) -> Iterator[Finding]:
     """SP320: the change is inherited by every child process."""
     for entry, phase, changes in _seen(world, "environ"):
@@ -142,6 +146,7 @@ def signals(world: World) -> Iterator[Finding]:
             entry.subject(),
             f"{entry.label} changes signal handlers in {phase}: {told}",
             hint="leave signals to the engine: it ends its workers by them",
+            cause=_whose(entry, phase),
             level=Level.INFO if _brings_sglang(entry, phase) else None,
         )
     for entry, phase, blocked in _seen(world, "mask"):
@@ -157,6 +162,7 @@ def threads(world: World) -> Iterator[Finding]:
             entry.subject(),
             f"{entry.label} starts {len(started)} thread{'s' * (len(started) > 1)} in {phase}: {names(started, 4)}",
             hint=_LATER if entry.kind == "platform" else "start it when the hook first runs",
+            cause=_whose(entry, phase),
             level=Level.INFO if _brings_sglang(entry, phase) else None,
         )
     for entry, phase, count in _seen(world, "native_threads"):
@@ -189,6 +195,7 @@ def start_method(world: World) -> Iterator[Finding]:
                 entry.subject(),
                 f"{entry.label} sets the start method of multiprocessing to '{change['after']}' in {phase}",
                 hint="use multiprocessing.get_context('spawn') for your own processes",
+                cause=_whose(entry, phase),
                 level=Level.INFO if _brings_sglang(entry, phase) else None,
             )
 
@@ -202,6 +209,7 @@ def root_logger(world: World) -> Iterator[Finding]:
             entry.subject(),
             f"{entry.label} configures the root logger in {phase} ({told}): SGLang's own configuration comes too late",
             hint="configure logging.getLogger('your_package') only; never call logging.basicConfig()",
+            cause=_whose(entry, phase),
             level=Level.INFO if _brings_sglang(entry, phase) else None,
         )
 
