@@ -262,7 +262,8 @@ class _Folder:
         arguments = list(self._elements(node.args))
         if any(isinstance(argument, range) and len(argument) > _LIMIT for argument in arguments):
             raise Unfoldable("too many")
-        return _bounded(call(*arguments, **{keyword.arg: self.value(keyword.value) for keyword in node.keywords if keyword.arg}))
+        read = self._soft if call is dict else self.value
+        return _bounded(call(*arguments, **{keyword.arg: read(keyword.value) for keyword in node.keywords if keyword.arg}))
 
     def _other_call(self, node: ast.Call) -> Any:
         if self.call is None:

@@ -1095,6 +1095,232 @@ add("$M:$N")
 """,
         {},
     ),
+    "classes in loop": (
+        """\
+class A:
+    target="$T"
+    @staticmethod
+    def hook(original,*a,**k): return original(*a,**k)
+for cls in (A,):
+    HookRegistry.register(cls.target, cls.hook, HookType.AROUND)
+""",
+        {},
+    ),
+    "deferred decorator": (
+        """\
+_HOOKS=[]
+def on(target, kind=HookType.AROUND):
+    def deco(fn):
+        _HOOKS.append((target, fn, kind))
+        return fn
+    return deco
+@on("$T")
+def f(original,*a,**k): return original(*a,**k)
+def register():
+    for t, fn, kind in _HOOKS:
+        HookRegistry.register(t, fn, kind)
+""",
+        {},
+    ),
+    "deferred dict": (
+        """\
+_HOOKS={}
+def on(target):
+    def deco(fn):
+        _HOOKS[target]=fn
+        return fn
+    return deco
+@on("$T")
+def f(original,*a,**k): return original(*a,**k)
+def register():
+    for t, fn in _HOOKS.items():
+        HookRegistry.register(t, fn, HookType.AROUND)
+""",
+        {},
+    ),
+    "spec dict": (
+        """\
+SPECS={"a": {"target": "$T", "fn": hook}}
+for n, s in SPECS.items():
+    HookRegistry.register(s["target"], s["fn"], HookType.AROUND)
+""",
+        {},
+    ),
+    "spec get": (
+        """\
+SPECS=[dict(target="$T", fn=hook)]
+for s in SPECS:
+    HookRegistry.register(s["target"], s["fn"], HookType.AROUND)
+""",
+        {},
+    ),
+    "dataclass default": (
+        """\
+from dataclasses import dataclass, field
+@dataclass
+class S:
+    fn: object
+    target: str = "$T"
+for s in [S(hook)]:
+    HookRegistry.register(s.target, s.fn, HookType.AROUND)
+""",
+        {},
+    ),
+    "dataclass property": (
+        """\
+from dataclasses import dataclass
+@dataclass
+class S:
+    cls: str
+    name: str
+    @property
+    def target(self): return f"{self.cls}.{self.name}"
+for s in [S("$M","$N")]:
+    HookRegistry.register(s.target, hook, HookType.AROUND)
+""",
+        {},
+    ),
+    "dataclass method": (
+        """\
+class S:
+    def __init__(self, cls, name):
+        self.cls=cls; self.name=name
+    def path(self): return f"{self.cls}.{self.name}"
+HookRegistry.register(S("$M","$N").path(), hook, HookType.AROUND)
+""",
+        {},
+    ),
+    "self registers": (
+        """\
+class S:
+    def __init__(self, cls, name):
+        self.cls=cls; self.name=name
+    def path(self): return f"{self.cls}.{self.name}"
+    def install(self):
+        HookRegistry.register(self.path(), hook, HookType.AROUND)
+s=S("$M","$N")
+s.install()
+""",
+        {},
+    ),
+    "list of objects install": (
+        """\
+class S:
+    def __init__(self, t): self.t=t
+    def install(self):
+        HookRegistry.register(self.t, hook, HookType.AROUND)
+for s in [S("$T")]:
+    s.install()
+""",
+        {},
+    ),
+    "kwonly default": (
+        """\
+def add(fn, *, target="$T"):
+    HookRegistry.register(target, fn, HookType.AROUND)
+add(hook)
+""",
+        {},
+    ),
+    "try fallback registry": (
+        """\
+try:
+    from sglang.srt.plugins.hook_registry import HookRegistry as R
+except ImportError:
+    R = None
+def register():
+    if R is None:
+        return
+    R.register("$T", hook, HookType.AROUND)
+""",
+        {},
+    ),
+    "json-like const": (
+        """\
+import json
+T = json.loads('["$T"]')
+for t in T:
+    HookRegistry.register(t, hook, HookType.AROUND)
+""",
+        {},
+    ),
+    "textwrap": (
+        """\
+import textwrap
+for line in textwrap.dedent(\"\"\"
+    $T
+    \"\"\").strip().splitlines():
+    HookRegistry.register(line, hook, HookType.AROUND)
+""",
+        {},
+    ),
+    "__all__-like": (
+        """\
+MODULE = "sglang.srt.managers.scheduler"
+CLASS = f"{MODULE}.Scheduler"
+METHODS = frozenset(["$N"])
+def register():
+    for m in METHODS:
+        HookRegistry.register(CLASS + "." + m, hook, HookType.AROUND)
+""",
+        {},
+    ),
+    "dict of lists": (
+        """\
+T = {"$M": ["$N"]}
+for c in T:
+    for m in T[c]:
+        HookRegistry.register(f"{c}.{m}", hook, HookType.AROUND)
+""",
+        {},
+    ),
+    "dict merge": (
+        """\
+A={"$T": hook}
+B={**A}
+C=A | {}
+for t in {**B, **C}:
+    HookRegistry.register(t, hook, HookType.AROUND)
+""",
+        {},
+    ),
+    "tuple add": (
+        """\
+A=("$T",)
+for t in A + ():
+    HookRegistry.register(t, hook, HookType.AROUND)
+""",
+        {},
+    ),
+    "reversed": (
+        """\
+for t in reversed(["$T"]):
+    HookRegistry.register(t, hook, HookType.AROUND)
+""",
+        {},
+    ),
+    "in with suppress": (
+        """\
+import contextlib
+with contextlib.suppress(ImportError):
+    HookRegistry.register("$T", hook, HookType.AROUND)
+""",
+        {},
+    ),
+    "class body": (
+        """\
+class P:
+    HookRegistry.register("$T", hook, HookType.AROUND)
+""",
+        {},
+    ),
+    "fstring debug": (
+        """\
+n="$N"
+HookRegistry.register(f"$M.{n!s}", hook, HookType.AROUND)
+""",
+        {},
+    ),
 }
 
 SILENT = {
@@ -1405,6 +1631,12 @@ def said(tmp_path_factory):
         if finding.location and finding.location.path in places:
             found.setdefault(places[finding.location.path], []).append(finding.code)
     return found
+
+
+def test_what_tests_hand_in_is_theirs(plugins):
+    add = f"{HEAD}def add(target):\n    HookRegistry.register(target, hook, HookType.AROUND)\nadd('{OWNER}.{THERE}')\n"
+    files = {"plug/__init__.py": "", "plug/mod.py": add, "tests/test_mod.py": "from plug.mod import add\nadd('sglang.no.such')  # sglang\n"}
+    assert [finding.code for finding in plugins.findings(files) if finding.code.startswith("SP5")] == []
 
 
 def _write(path, text):

@@ -219,7 +219,10 @@ class Plugin:
     def _callers_of(self, function: Function) -> list[Call]:
         if isinstance(function, ast.Lambda):
             return self._lambda_calls.get(function, [])
-        return [call for call in self._callers.get(function.name, []) if self._calls_function(call, function)]
+        inner = self.scope_of(function)
+        tested = inner is not None and inner.file.is_test  # what tests hand in is theirs
+        calls = (call for call in self._callers.get(function.name, []) if tested or not call.scope.file.is_test)
+        return [call for call in calls if self._calls_function(call, function)]
 
     @cached_property
     def _lambda_calls(self) -> dict[ast.AST, list[Call]]:
@@ -283,7 +286,9 @@ class Plugin:
         return made[:MANY] or [Instance(self, release, cls)]
 
     def _calls_of_class(self, cls: ast.ClassDef) -> list[Call]:
-        found = ((call, self.definition(call.node.func, call.scope)) for call in self._callers.get(cls.name, []))
+        found = (
+            (call, self.definition(call.node.func, call.scope)) for call in self._callers.get(cls.name, []) if not call.scope.file.is_test
+        )
         return [call for call, definition in found if definition is not None and definition[0] is cls]
 
     @cached_property

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import itertools
+import json
+import textwrap
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -25,6 +28,9 @@ _PASSING: dict[str, Callable[..., Any]] = {
     "collections.OrderedDict": dict,
     "copy.copy": lambda value: value,
     "copy.deepcopy": lambda value: value,
+    "textwrap.dedent": textwrap.dedent,
+    "inspect.cleandoc": inspect.cleandoc,
+    "json.loads": json.loads,
     "itertools.chain": lambda *parts: [item for part in parts for item in part],
     "itertools.chain.from_iterable": lambda parts: [item for part in parts for item in part],
     "itertools.product": lambda *parts: list(itertools.product(*parts)),
@@ -88,7 +94,18 @@ class Instance:
                 return Reading(self.plugin, self.release).settle(self.names[name])
             if scope is not None and any(bound.what == "value" for bound in scope.names.get(name, ())):
                 return Reading(self.plugin, self.release).value(ast.Name(name, ast.Load()), scope, {}, 1)
-        raise KeyError(name)
+        getter = self.method(name)
+        if getter is None or not any((dotted_name(mark) or "").endswith("property") for mark in getter.decorator_list):
+            raise KeyError(name)
+        return Reading(self.plugin, self.release).returned(getter, {_self_name(getter): self}, 1)
+
+    def method(self, name: str) -> ast.FunctionDef | None:
+        """Return a method of its class, or of a base."""
+        for cls in self.plugin.lineage(self.cls):
+            for node in cls.body:
+                if isinstance(node, ast.FunctionDef) and node.name == name:
+                    return node
+        return None
 
 
 def _is_none(node: ast.expr) -> bool:
@@ -273,6 +290,10 @@ class Reading:
         fields = self._named_tuple(node.func, scope, depth)
         if fields:
             return self._record(fields, node, scope, names, depth)
+        owner = self._owner(node.func, scope, names, depth)
+        method = owner.method(node.func.attr) if owner is not None and isinstance(node.func, ast.Attribute) else None
+        if method is not None and self.plugin.is_method(method):
+            return self.returned(method, {**bind_arguments(method, node, scope, names, method=True), _self_name(method): owner}, depth)
         found = self.plugin.definition(node.func, scope)
         if found is None:
             raise KeyError(dotted)
@@ -280,7 +301,15 @@ class Reading:
         if isinstance(definition, ast.ClassDef):
             return self._made(definition, node, scope, names, depth)
         bound = bind_arguments(definition, node, scope, names, method=self.plugin.is_method(definition))
-        return self._returned(definition, bound, depth)
+        return self.returned(definition, bound, depth)
+
+    def _owner(self, node: ast.expr, scope: Scope, names: dict[str, Any], depth: int) -> Instance | None:
+        """The object of the plugin's own that a method is called on."""
+        try:
+            owner = self.value(node.value, scope, names, depth + 1) if isinstance(node, ast.Attribute) else None
+        except Unfoldable:
+            return None
+        return owner if isinstance(owner, Instance) else None
 
     def _part(self, node: ast.expr, scope: Scope, names: dict[str, Any], depth: int) -> Any:
         try:
@@ -326,8 +355,12 @@ class Reading:
                 raise KeyError("loop")
         return None
 
-    def _returned(self, function: ast.FunctionDef | ast.AsyncFunctionDef, names: dict[str, Any], depth: int) -> Any:
-        """What a function gives that has one return, or nothing but plain yields."""
+    def returned(self, function: ast.FunctionDef | ast.AsyncFunctionDef, names: dict[str, Any], depth: int) -> Any:
+        """Return what a function gives whose way to its answer can be judged, or that has nothing but plain yields.
+
+        Raises:
+            Unfoldable: it cannot be read.
+        """
         inner = self.plugin.scope_of(function)
         returns, yields = _own_results(function)
         if inner is None or isinstance(function, ast.AsyncFunctionDef):
