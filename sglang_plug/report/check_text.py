@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 from sglang_plug.checks.model import Finding, Level
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _MARKS = {Level.ERROR: "E", Level.WARNING: "w", Level.INFO: "i"}
 _ROWS = 40  # a longer matrix is no overview
+_WIDEST, _NARROWEST = 44, 24  # cells for a name
 
 
 def lines(report: CheckReport) -> Iterator[Line]:
@@ -50,14 +52,19 @@ def _by_place(finding: Finding) -> tuple[str, int, str]:
 def _matrix(report: CheckReport) -> Iterator[Line]:
     """One column a release, one row a finding that depends on it, and the verdict below."""
     common, columns = short_versions(report.releases)
-    rows = [finding for finding in report.findings if finding.data.get("releases")]
-    labels = [f"{finding.code} {visible(_tail(finding.subject['name']))}" for finding in rows[:_ROWS]]
-    width = max([len("verdict"), *(columns_of(label) for label in labels)])
+    rows: dict[tuple[str, str], dict[str, Level]] = {}  # one for a code and a name, wherever in the source it is
+    for finding in report.findings:
+        row = rows.setdefault((finding.code, finding.subject["name"]), {}) if finding.data.get("releases") else {}
+        for release in finding.data.get("releases", ()):
+            row[release] = min(row.get(release, finding.level), finding.level, key=lambda level: level.rank)
     widths = [max(len(column), 1) for column in columns]
+    room = max(_NARROWEST, shutil.get_terminal_size().columns - 2 - sum(widths) - len(widths))
+    labels = [f"{code} {_tail(visible(name), room - len(code) - 1)}" for code, name in list(rows)[:_ROWS]]
+    width = max([len("verdict"), *(columns_of(label) for label in labels)])
     yield Line(f"{common:>{width}}  " + " ".join(columns), "dim")
-    for label, finding in zip(labels, rows, strict=False):
-        cells = [_MARKS[finding.level] if release in finding.data["releases"] else "·" for release in report.releases]
-        yield Line(padded(label, width) + "  " + _cells(cells, widths), STYLES[finding.level])
+    for label, row in zip(labels, rows.values(), strict=False):
+        cells = [_MARKS[row[release]] if release in row else "·" for release in report.releases]
+        yield Line(padded(label, width) + "  " + _cells(cells, widths), STYLES[min(row.values(), key=lambda level: level.rank)])
     if len(rows) > _ROWS:
         yield Line(f"… and {len(rows) - _ROWS} more", "dim")
     verdicts = [_MARKS[level] if (level := report.verdict(release)) else "ok" for release in report.releases]
@@ -68,9 +75,10 @@ def _cells(cells: list[str], widths: list[int]) -> str:
     return " ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
-def _tail(name: str) -> str:
+def _tail(name: str, room: int) -> str:
     """The end of a dotted name: as much as a matrix has room for."""
-    return name if len(name) <= 44 else "…" + name[-43:]
+    room = min(room, _WIDEST)
+    return name if len(name) <= room else "…" + name[1 - room :]
 
 
 def short_versions(releases: tuple[str, ...]) -> tuple[str, list[str]]:

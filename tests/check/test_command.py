@@ -42,6 +42,18 @@ def test_the_matrix(command):
     assert "on: 0.5.21 to 0.5.23" in out
 
 
+def test_the_matrix_has_one_row_a_name_and_fits_a_terminal(command, folder, monkeypatch):
+    (folder / "plug/mod.py").write_text(
+        "import sglang.srt.layers.attention.fla.chunk\n" + SOURCE + "def f():\n    from sglang.srt.distributed import get_pp_group\n"
+    )
+    monkeypatch.setenv("COLUMNS", "80")
+    out = command("--sglang", "all")[1].splitlines()
+    matrix = out[2 : out.index("", 2)]
+    assert [line.split()[0] for line in matrix[1:]] == ["SP702", "SP701", "verdict"]
+    assert max(map(len, matrix)) <= 80
+    assert "get_pp_group" in matrix[2]
+
+
 def test_the_json(command):
     status, out, err = command("--sglang", "0.5.20", "--sglang", "0.5.23", "--format", "json")
     told = json.loads(out)
