@@ -272,3 +272,24 @@ def test_many_missing_names_are_answered_as_few_are():
     release = catalogue.load("0.5.23")
     again = [release.near("sglang.srt.layers.attention.fla.chunk", limit=2) for _ in range(12)]  # searched first, then from the index
     assert set(again) == {("sglang.kernels.ops.attention.fla.chunk",)}
+
+
+def test_a_source_that_is_none_is_said_and_nothing_is_written(tmp_path, monkeypatch, capsys):
+    import zipfile
+
+    from sglang_plug.cli.app import run
+
+    monkeypatch.setenv("SGLANG_PLUG_CACHE", str(tmp_path / "cache"))
+    other, damaged = tmp_path / "other-1.0-py3-none-any.whl", tmp_path / "sglang-0.5.30-py3-none-any.whl"
+    for path, name in ((other, "other/__init__.py"), (damaged, "sglang/__init__.py")):
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(name, "VALUE = 1\n" * 50, zipfile.ZIP_DEFLATED)
+            archive.writestr("a.dist-info/METADATA", "Name: sglang\nVersion: 0.5.30\n")
+    raw = bytearray(damaged.read_bytes())
+    raw[50:56] = b"\xff" * 6
+    damaged.write_bytes(raw)
+    for source, words in ((other, "own distribution"), (damaged, "download it again"), (tmp_path, "holds `sglang/`")):
+        assert run(["contract", "build", str(source)]) == 1
+        assert words in capsys.readouterr().err
+    assert run(["contract", "build", str(other), "--output", str(tmp_path)]) == 2
+    assert not (tmp_path / "cache").exists()
