@@ -14,6 +14,15 @@ HEAD = "from sglang.multimodal_gen.runtime.platforms import Platform, PlatformEn
 GIVES = 'def activate():\n    return "MOD.plat.Plat"\n'
 
 
+ASKED = "def get_attn_backend_cls_str(self, selected_backend, head_size, dtype): "
+SDPA = "sglang.multimodal_gen.runtime.layers.attention.backends.sdpa"
+CPU_BASED = f"""{HEAD}from sglang.multimodal_gen.runtime.platforms.cpu import CpuPlatform
+class Plat(CpuPlatform):
+    _enum, device_name, device_type, dispatch_key = PlatformEnum.OOT, "acme", "cpu", "CPU"
+    def get_device(self, local_rank): return None
+"""
+
+
 def plat(*, body: str = "", without: tuple[str, ...] = (), enum: str = "PlatformEnum.OOT", head: str = "", base: str = "Platform") -> str:
     members = {
         "_enum": f"_enum = {enum}",
@@ -56,6 +65,19 @@ PLATFORMS = {
         plat(without=("get_available_gpu_memory",), body="def get_available_gpu_memory(self, *a, **k): return 8 << 30"),
         {"SP415"},
     ),
+    "ok_attention": (GIVES, plat(body=ASKED + "return 'MOD.attention:Backend'"), set()),
+    "ok_attention_upstream": (GIVES, plat(body=ASKED + f"return '{SDPA}.SDPABackend'"), set()),
+    "ok_attention_beyond_standin": (GIVES, plat(body=ASKED + f"return '{SDPA[:-5]}.flash_attn.FlashAttentionBackend'"), set()),
+    "ok_attention_of_one_head_size": (GIVES, plat(body=ASKED + f"return '{SDPA}.SDPABackend' if head_size == 64 else ''"), set()),
+    "ok_attention_refuses": (GIVES, plat(body=ASKED + "raise ValueError(dtype)"), set()),
+    "ok_attention_needs_hardware": (GIVES, plat(body=ASKED + "import vendor_rt_missing; return 3"), set()),
+    "ok_cpu_based": (GIVES, CPU_BASED, set()),
+    "attention_number": (GIVES, plat(body=ASKED + "return 42"), {"SP415"}),
+    "attention_empty": (GIVES, plat(body=ASKED + "return ''"), {"SP415"}),
+    "attention_misspelt": (GIVES, plat(body=ASKED + f"return '{SDPA}.SDPABackendX'"), {"SP415"}),
+    "attention_class_missing": (GIVES, plat(body=ASKED + "return 'MOD.attention.Bakend'"), {"SP415"}),
+    "attention_module_missing": (GIVES, plat(body=ASKED + "return 'MOD.atention:Backend'"), {"SP415"}),
+    "attention_foreign_module": (GIVES, plat(body=ASKED + "return 'vendor_kernels.attention.Backend'"), {"SP415"}),
     "no_name": (GIVES, plat(without=("device_name",), body="device_name = ' '"), {"SP406"}),
     "no_type": (GIVES, plat(without=("device_type",), body="device_type = None"), {"SP406"}),
     "no_memory": (GIVES, plat(without=("get_available_gpu_memory",)), {"SP407"}),
@@ -88,7 +110,8 @@ def report(tmp_path_factory):
     root = tmp_path_factory.mktemp("diffusion")
     site = Site(root / "site")
     for name, (activate, text, _) in PLATFORMS.items():
-        files = {f"dp_{name}/__init__.py": activate.replace("MOD", f"dp_{name}"), f"dp_{name}/plat.py": text.replace("MOD", f"dp_{name}")}
+        modules = {"__init__": activate, "plat": text, "attention": "import vendor_rt_missing\nclass Backend: pass\n"}
+        files = {f"dp_{name}/{module}.py": source.replace("MOD", f"dp_{name}") for module, source in modules.items()}
         site.add(f"{name.replace('_', '-')}-dist", {DIFFUSION_PLATFORMS: {name: f"dp_{name}:activate"}}, files)
     for name, (text, _) in HOOKS.items():
         files = {f"{name}.py": text.replace("TGT", f"tgt_{name}"), f"tgt_{name}.py": TARGET}
@@ -102,3 +125,19 @@ def test_one_flaw_one_rule(report, name):
     found = {f.code: f for f in by_name(report)[name] if f.level is not Level.INFO}
     told = "\n".join(f"{f.code} {f.message} | {f.cause}" for f in found.values())
     assert set(found) == wanted, told
+
+
+def test_a_platform_without_attention_is_told(report):
+    """The base's empty text ends the first attention layer; a model may have none, so it is a note."""
+    told = {name for name in PLATFORMS for f in by_name(report)[name] if f.level is Level.INFO and "get_attn_backend_cls_str" in f.message}
+    assert {"ok", "ok_top_import"} <= told
+    assert not told & {"ok_attention", "ok_cpu_based", "attention_number"}
+
+
+def test_the_hint_names_the_class_that_was_meant(report):
+    hints = {name: f.hint for name in PLATFORMS for f in by_name(report)[name] if f.code == "SP415"}
+    levels = {name: f.level for name in PLATFORMS for f in by_name(report)[name] if f.code == "SP415"}
+    assert hints["attention_misspelt"] == f"did you mean '{SDPA}:SDPABackend'?"
+    assert hints["attention_class_missing"] == "did you mean 'dp_attention_class_missing.attention:Backend'?"
+    assert levels["attention_module_missing"] is Level.ERROR
+    assert levels["attention_foreign_module"] is Level.WARNING  # its package may be installed on the machine that serves

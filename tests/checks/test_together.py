@@ -215,6 +215,22 @@ def test_the_crash_of_a_target_is_pinned_to_its_plugin(tgt, doctor):
     assert {f.subject["name"] for f in report.findings if f.level is Level.ERROR} == {"bad"}
 
 
+def test_a_raising_hook_of_the_selected_diffusion_platform_is_an_error(site, doctor):
+    """No name is given, both runtimes are looked at, and the platform brings native threads, as torch does."""
+    files = {
+        "da/__init__.py": 'def activate(): return "da.plat.Plat"\n',
+        "da/plat.py": f"import _thread, time\n_thread.start_new_thread(time.sleep, (30,))\n{textwrap.dedent(DIFFUSION_PLATFORM)}",
+        "da_hooks.py": "def register(): raise OSError('driver gone')\n",
+    }
+    site.add("da-dist", {DIFFUSION_PLATFORMS: {"da": "da:activate"}, DIFFUSION_PLUGINS: {"da_hooks": "da_hooks:register"}}, files)
+    report = doctor()
+    found = told(report)
+    assert set(found) == {"SP302"}
+    assert found["SP302"][0].level is Level.ERROR
+    assert "startup aborts" in found["SP302"][0].message
+    assert report.failed()
+
+
 def test_diffusion_selects_the_package_whose_hooks_run(tgt, doctor):  # S4.4
     api = "from sglang.multimodal_gen.runtime.platforms.plugins import HookRegistry, HookType\n"
     for name in ("da", "db"):

@@ -31,6 +31,7 @@ NEEDED = {
     ),
     "diffusion": ("get_device", "get_local_torch_device", "get_device_name", "get_device_total_memory", "get_available_gpu_memory"),
 }
+ATTENTION = "get_attn_backend_cls_str"
 #: Overrides that a later release stopped calling -> (since, what to write instead).
 DEAD = {
     "support_cuda_graph": ("0.5.22", "capabilities = PlatformCapabilities(graph_capture=True)"),
@@ -45,14 +46,14 @@ def method_missing(world: World) -> Iterator[Finding]:
     """SP407: the base's NotImplementedError comes without a word, in the middle of start-up."""
     for entry, facts in classes(world):
         contract = world.contract(entry.runtime)
-        mine = facts["members"]
+        have = {*facts["members"], *facts["inherited"]}
         missing: list[tuple[str, int]] = []
         optional: list[tuple[str, int]] = []
         for name in facts["base_members"]:
             member = contract.members.get(name) if contract is not None else None
             needed = name in NEEDED[entry.runtime]
             refuses = (member.raises if member is not None else facts["base_members"][name].get("refuses")) or needed
-            if name in mine or not refuses or (member is not None and not member.called) or (member is None and contract is not None):
+            if name in have or not refuses or (member is not None and not member.called) or (member is None and contract is not None):
                 continue
             (missing if needed else optional).append((name, member.uses if member is not None else 0))
         for name, uses in missing:
@@ -65,6 +66,16 @@ def method_missing(world: World) -> Iterator[Finding]:
                 + ": start-up ends there with an empty NotImplementedError",
                 hint=(f"rename {slip}: " if slip else "") + f"def {name}{_signature(facts['base_members'][name])}: …",
                 location=class_place(facts),
+            )
+        if entry.runtime == "diffusion" and ATTENTION not in have:
+            yield find(
+                "SP407",
+                entry.subject(target=f"{facts['qualname']}.{ATTENTION}"),
+                f"{entry.label}: {facts['qualname']} does not implement {ATTENTION}(): the base answers with an empty text, and the first "
+                f"attention layer stops with ValueError: Invalid attention backend for {facts['identity']['device_name']}",
+                hint="def get_attn_backend_cls_str(cls, selected_backend, head_size, dtype): return 'package.module:Backend'",
+                location=class_place(facts),
+                level=Level.INFO,  # a model may have no attention layer
             )
         if optional:
             yield find(

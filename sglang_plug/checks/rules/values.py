@@ -10,6 +10,8 @@ from sglang_plug.checks.rules.classes import classes
 from sglang_plug.checks.standing import beyond_standin
 from sglang_plug.checks.world import World, cause_of, find, place
 from sglang_plug.core.words import a
+from sglang_plug.probe.inside.source import NOWHERE
+from sglang_plug.probe.inside.values import NAMES_CLASS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,7 +24,7 @@ _TEXTS = {
     "get_torch_distributed_backend_str": "hands it to torch.distributed.init_process_group, also for one rank",
     "get_compile_backend": "hands it to torch.compile",
 }
-_SHOWN = {"get_device": "get_device(None)"}
+_SHOWN = {"get_device": "get_device(None)", "get_attn_backend_cls_str": "get_attn_backend_cls_str(None, head_size, dtype)"}
 
 
 def wrong_value(world: World) -> Iterator[Finding]:
@@ -32,10 +34,13 @@ def wrong_value(world: World) -> Iterator[Finding]:
             shown_as = _SHOWN.get(name, f"{name}()")
             member = facts["members"].get(name) or {}
             error, ended = answer.get("error"), answer.get("ended")
+            verdict: tuple[str, str, Level] | None = None
             if ended is not None:
-                verdict: tuple[str, str, Level] | None = _ended(shown_as, ended)
+                verdict = None if name in NAMES_CLASS and ended == "hangs" else _ended(shown_as, ended)
             elif error is not None:
                 verdict = _raised(world, name, shown_as, error)
+            elif name in NAMES_CLASS:
+                verdict = _nowhere(world, shown_as, answer)
             else:
                 verdict = _misfit(name, shown_as, answer)
             if verdict is not None:
@@ -64,6 +69,32 @@ def _raised(world: World, name: str, shown_as: str, error: Mapping[str, Any]) ->
     if beyond_standin(world, error) is not None:
         return None
     return f"{shown_as} raises {error['type']} here, and SGLang calls it at start-up", "answer without init_backend()", Level.WARNING
+
+
+def _nowhere(world: World, shown_as: str, answer: Mapping[str, Any]) -> tuple[str, str, Level] | None:
+    """Judge the name of a class: is it one, and does it lead somewhere?"""
+    said, hint = f"{shown_as} is {answer['text']}", "return 'package.module:Backend'"
+    stops = "the first attention layer stops"
+    if not answer["is_text"] and answer["text"] != "None":
+        return f"{said}, {a(str(answer['type']).rpartition('.')[2])}, not the name of a class: {stops}", hint, Level.ERROR
+    if not answer["whole"]:
+        return f"{said}: {stops} with ValueError: Invalid attention backend", hint, Level.ERROR
+    found, name = answer["found"], answer["whole"].strip()
+    if found["verdict"] not in NOWHERE:
+        return None
+    near, why = found["near"], found["why"]
+    if name.startswith("sglang.") and not world.real:
+        if world.catalogue is None or world.catalogue.find(name.replace(":", ".")) is not None:
+            return None
+        near = world.catalogue.near(name.replace(":", "."), limit=1)
+        why = f"{world.host_name} has no such class"
+    foreign = found["verdict"] == "missing_module" and "." not in found["module"]  # its package may be installed elsewhere
+    if near and found["verdict"] != "missing_module":
+        module, _, last = near[0].rpartition(".")
+        hint = f"did you mean '{module}:{last}'?"
+    elif near:
+        hint = f"did you mean the module {near[0]}?"
+    return f"{said}, which leads nowhere ({why}): {stops}", hint, Level.WARNING if foreign else Level.ERROR
 
 
 def _misfit(name: str, shown_as: str, answer: Mapping[str, Any]) -> tuple[str, str, Level] | None:

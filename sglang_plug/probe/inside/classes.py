@@ -39,6 +39,8 @@ def describe(cls: Any, runtime: str) -> dict[str, Any]:
     facts["identity"] = {name: _plain(getattr(cls, name, None)) for name in ("device_name", "device_type", "dispatch_key")}
     facts["members"] = members_of(cls)
     facts["base_members"] = base_members_of(base)
+    between = [kind for kind in cls.__mro__ if is_host(kind) and kind not in base.__mro__]
+    facts["inherited"] = sorted({name for kind in between for name in vars(kind)} & facts["base_members"].keys())
     facts["shadowed"] = shadowed_by_host(cls)
     return facts
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from .imports import HOST, REBINDS, Walk, absolute, complaint, folders, read, uses, walk
 
+NOWHERE = frozenset({"missing_module", "missing_name", "malformed", "not_a_class"})  # verdicts on a name that leads to no class
 DEPTH = 6  # re-exports that are followed
 
 

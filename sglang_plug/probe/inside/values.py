@@ -9,10 +9,11 @@ import numbers
 import os
 import select
 import signal
+import sys
 import time
 from typing import Any
 
-from . import effects
+from . import effects, source
 from .failures import facts_of, safe_repr, short_type
 
 #: What each runtime calls early: method -> its arguments there.
@@ -23,8 +24,10 @@ ASKED: dict[str, dict[str, tuple[Any, ...]]] = {
         "get_torch_distributed_backend_str": (),
         "get_compile_backend": (),
     },
-    "diffusion": {"get_device_total_memory": (), "get_available_gpu_memory": ()},
+    "diffusion": {"get_device_total_memory": (), "get_available_gpu_memory": (), "get_attn_backend_cls_str": (None, 128, "bfloat16")},
 }
+#: A method that names a class, and the arguments that other layers ask it with: only where every answer is bad is one reported.
+NAMES_CLASS = {"get_attn_backend_cls_str": ((None, 64, "bfloat16"), (None, 64, "float32"))}
 HANGS = "hangs"
 PATIENCE = 6.0  # the import of torch, which a method may need, takes half of it
 
@@ -113,7 +116,22 @@ def _read(reader: int, until: float) -> bytes:
 
 
 def _answer(instance: Any, name: str, arguments: tuple[Any, ...]) -> dict[str, Any] | None:
-    """Call one method; None where it cannot be called so, which other facts tell."""
+    """Return what one method answers; None where that cannot be told, or where other facts tell it."""
+    if name not in NAMES_CLASS:
+        return _call(instance, name, arguments)
+    for asked in (arguments, *NAMES_CLASS[name]):
+        torch = sys.modules.get("torch")
+        answer = _call(instance, name, (*asked[:-1], getattr(torch, asked[-1], asked[-1])))
+        if answer is None or "error" in answer:
+            return None  # it may be right to refuse these arguments, or want a device that is not here
+        answer["found"] = source.locate({"qualname": answer["whole"]}) if answer["whole"] else None
+        if answer["found"] is not None and answer["found"]["verdict"] not in source.NOWHERE:
+            break
+    return answer
+
+
+def _call(instance: Any, name: str, arguments: tuple[Any, ...]) -> dict[str, Any] | None:
+    """Call one method; None where it cannot be called so."""
     try:
         method = getattr(instance, name)
         inspect.signature(method).bind(*arguments)
@@ -128,4 +146,6 @@ def _answer(instance: Any, name: str, arguments: tuple[Any, ...]) -> dict[str, A
     if inspect.isawaitable(value):
         return None
     number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else None
-    return {"type": short_type(type(value)), "text": safe_repr(value)[:80], "is_text": isinstance(value, str), "number": number}
+    is_text = isinstance(value, str)
+    whole = str.__str__(value)[:400] if is_text else ""
+    return {"type": short_type(type(value)), "text": safe_repr(value)[:80], "is_text": is_text, "whole": whole, "number": number}
