@@ -149,6 +149,7 @@ def serve(
     arguments = EngineArguments(tuple(context.args))
     if not arguments.asks_for_help:
         arguments.require_port()
+        arguments.require_counts()
     request = Request(Environment.here(python), arguments.tokens, engine.value, runtime.value, platform, plugins, expect_fingerprint)
     if print_command:
         flight = preflight.skip(request) if expect_fingerprint is None else preflight.examine(request)

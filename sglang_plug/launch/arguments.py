@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sglang_plug.errors import UsageError
@@ -29,6 +30,7 @@ SPELLINGS = {
     "certificate": ("--ssl-certfile",),
     "seed": ("--random-seed",),
 }
+COUNTS = ("tp", "dp", "pp", "gpus", "nodes", "tokenizers", "detokenizers")
 SWITCHES = {
     "ray": ("--use-ray",),
     "embedding": ("--is-embedding",),
@@ -95,6 +97,17 @@ class EngineArguments:
         text = self.text("port")
         if text is not None and not (text.isascii() and text.isdigit() and len(text) < 9 and int(text) <= LAST_PORT):
             raise UsageError(f"not a port: {text!r}", subject=f"--port {text}", hint=f"name a number from 1 to {LAST_PORT}")
+
+    def require_counts(self) -> None:
+        """Refuse what is no number where the engine wants one, which it says only after its imports.
+
+        Raises:
+            UsageError: an option's value is not a whole number.
+        """
+        for name in COUNTS:
+            text = self.text(name)
+            if text is not None and not re.fullmatch(r"\s*[+-]?\d+(_\d+)*\s*", text):
+                raise UsageError(f"not a number: {text!r}", subject=f"{SPELLINGS[name][0]} {text}", hint="name a whole number")
 
     @property
     def reachable_host(self) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # A hook that one of these speaks of is not applied; the others are about hooks that do not do what their author thinks.
 _CANNOT_APPLY = frozenset({"SP501", "SP502", "SP503", "SP511"})
 _UNREADABLE = "SP706"
+_WRONG_REGISTRY = "SP517"
 _MANY_FILES = 400
 
 
@@ -64,13 +65,17 @@ def foresee(
         if choice.verdict != "load":
             continue
         for registration in registrations(_source(choice.candidate.value, path), known):
-            if registration.runtime != runtime or registration.facts.file.is_test:
+            if registration.facts.file.is_test:
                 continue
-            hooks.append(Foreseen(choice.candidate.name, registration.target, registration.type))
-            said = [*_traps(registration, choice.candidate.name, known), *judge_target(registration, known)]
+            said = list(judge_target(registration, known))
+            if registration.runtime != runtime:
+                said = [finding for finding in said if finding.code == _WRONG_REGISTRY]
+            else:
+                hooks.append(Foreseen(choice.candidate.name, registration.target, registration.type))
+                said += _traps(registration, choice.candidate.name, known)
             for finding in said:
                 if finding.code != _UNREADABLE:
-                    findings.setdefault((finding.code, finding.subject["name"]), _weighed(finding, choice, own))
+                    findings.setdefault((finding.code, finding.subject["name"]), _weighed(finding, choice, own, runtime))
     return hooks, list(findings.values())
 
 
@@ -93,6 +98,27 @@ def device_type(qualname: str, path: Sequence[str]) -> str | None:
     return None
 
 
+def not_out_of_tree(qualname: str, path: Sequence[str], release: str, runtime: str) -> list[Finding]:
+    """SP404: the platform's class does not say that it is out of tree, which diffusion refuses and SRT takes for a built-in.
+
+    Args:
+        qualname: `module:Class` or dotted.
+        path: the `sys.path` of the engine's interpreter.
+        release: SGLang's version, or the nearest that the catalogue knows.
+        runtime: `srt` or `diffusion`.
+    """
+    from sglang_plug.checks.source.platforms import judge_platforms
+    from sglang_plug.contract import catalogue
+
+    module, _, name = qualname.replace(":", ".").rpartition(".")
+    try:
+        said = list(judge_platforms(_source(module, path), catalogue.load(catalogue.nearest(release))))
+    except CatalogueError:
+        return []
+    level = Level.ERROR if runtime == "diffusion" else Level.WARNING
+    return [replace(told, level=level) for told in said if told.code == "SP404" and told.subject["name"] == name]
+
+
 def _parsed(file: PythonFile) -> ast.AST:
     try:
         return ast.parse(file.text)
@@ -105,12 +131,20 @@ def _traps(registration: Registration, plugin: str, known: Release) -> Iterator[
         yield from target_traps(known, registration.target, (registration.type or "after").lower(), plugin)
 
 
-def _weighed(finding: Finding, choice: Choice, own: str | None) -> Finding:
-    """A hook that cannot apply forbids the start where it ships with the selected platform; everything else is told."""
+def _weighed(finding: Finding, choice: Choice, own: str | None, runtime: str) -> Finding:
+    """A hook that cannot apply forbids the start where it ships with the selected platform; everything else is told.
+
+    There SRT goes on without the hook, and so may the user; diffusion aborts.
+    """
+    from sglang_plug.checks.source.targets import GOES_ON
+
     named = replace(finding, subject={**finding.subject, "plugin": choice.candidate.name})
     fatal = finding.code in _CANNOT_APPLY and own is not None and choice.candidate.dist == own
     if finding.level is Level.ERROR and not fatal:
         return replace(named, level=Level.WARNING)
+    if fatal and runtime == "diffusion":
+        aborts = "the hook ships with the selected platform, so diffusion aborts its start"
+        return replace(named, message=finding.message.replace(GOES_ON, aborts))
     return replace(named, hint=f"{finding.hint or 'correct the hook'}; or go on with --allow {finding.code}") if fatal else named
 
 

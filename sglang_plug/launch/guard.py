@@ -51,6 +51,7 @@ class Guard:
     fatal: list[Finding] = field(default_factory=list)
     _seen: set[tuple[int, str]] = field(default_factory=set)
     _told: set[tuple[str, str]] = field(default_factory=set)
+    _registering: set[str | None] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._told.update((finding.code, finding.subject["name"]) for finding in self.flight.findings if finding.level is not Level.ERROR)
@@ -66,10 +67,23 @@ class Guard:
             if (record.pid, record.runtime) in self._seen:
                 continue
             self._seen.add((record.pid, record.runtime))
-            self.audience.process(record)
+            if record.runtime == self.flight.plan.runtime or record.hooks:  # the other runtime's platform, in passing, serves nothing
+                self.audience.process(record)
+            self._registering.update(hook.plugin for hook in record.hooks)
             for finding in self._judge(record):
                 self._tell(finding)
         return self.fatal[0].message if self.fatal else None
+
+    def conclude(self) -> None:
+        """Tell what is only known once all processes are there: SP516, a plugin that ran and registered no hook in any of them."""
+        if self.blind or None in self._registering:  # a hook without an owner may be anybody's
+            return
+        for name in (choice.candidate.name for choice in self.flight.choices if choice.verdict == "load"):
+            if name not in self._registering and not {(code, name) for code in ("SP301", "SP302")} & self._told:
+                subject = {"kind": "entry_point", "name": name, "runtime": self.flight.plan.runtime}
+                message = f"plugin {name!r} registered no hook in any process"
+                hint = f"`sglang-plug doctor {name}` says why, where it is not meant so"
+                self._tell(Finding("SP516", Level.WARNING, subject, message, None, hint))
 
     def _tell(self, finding: Finding) -> None:
         key = (finding.code, finding.subject["name"])

@@ -18,13 +18,16 @@ _TOLD = re.compile(r"^sglang serve: (?:(?P<place>\w+): )?(?P<error>(?:[\w.]+\.)?
 _TOLERATED = re.compile(r"Failed to (?:apply hooks to|load plugin|execute general plugin)")  # told, and the engine went on
 _FRAME = re.compile(r'^  File "(?P<path>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$')
 _ENDED = re.compile(r"(?P<place>\w+) \(pid \d+\) has ended: (?P<error>[^;]+)")  # the stand-in's word, too
+_WORKER = re.compile(r"^error: sglang-diffusionWorker-(?P<rank>\d+) (?P<error>ended [^;]+)")  # and this
 _SAID = re.compile(r"^(?:sglang|[\w.-]+\.py)(?: serve)?: (?:error: )?(?P<error>.+)$")  # a command line that cannot be read
+_ENGINE = re.compile(r"/sglang/(?:srt|multimodal_gen|cli|lang|utils)\b|/sglang_plug/")  # whose source a frame lies in
+_CHAIN = ("During handling of the above exception", "The above exception was the direct cause")
 _RANK = re.compile(r"\b((?:DP\d+ )?(?:PP\d+ )?TP\d+|DP\d+)\b")
 _PLACES = (
+    (re.compile(r"bootstrap_scheduler_process|gpu_worker"), "diffusion worker"),
     (re.compile(r"Scheduler (?:PP\d+ )?(?:TP\d+ )?(?:hit an exception|crashed)|run_scheduler_process"), "scheduler"),
     (re.compile(r"DetokenizerManager hit an exception|run_detokenizer_process"), "detokenizer"),
     (re.compile(r"DataParallelController hit an exception|run_data_parallel_controller_process"), "data-parallel controller"),
-    (re.compile(r"bootstrap_scheduler_process|gpu_worker"), "diffusion worker"),
 )
 
 
@@ -89,6 +92,16 @@ MEANINGS = (
         "run `sglang-plug doctor`: it names the import that failed",
     ),
     Meaning(
+        r"Invalid attention backend for ",
+        "the platform's get_attn_backend_cls_str() gave no class that can be imported: the base class's answer is nothing",
+        "return the qualified name of an attention backend there, e.g. SGLang's own …attention.backends.sdpa.SDPABackend",
+    ),
+    Meaning(
+        r"External diffusion platform .* must set _enum",
+        "diffusion refuses a plugin's platform class that does not say that it is out of tree",
+        "write in the class body: _enum = PlatformEnum.OOT",
+    ),
+    Meaning(
         r"No space left on device",
         "a disk is full",
         "free space, or let logs, compilation caches and --record go to another disk",
@@ -115,7 +128,7 @@ class Obituary:
         ended: `exit status 1`, `signal SIGKILL`, …
         process: which of the engine's processes failed first, when the log tells.
         error: its last error, one line.
-        raised: the place in a plugin's source that it comes from, and whose that is.
+        raised: the place that it comes from, where a plugin is on the way to it, and which plugin.
         meaning: what that means, when it is known.
         hint: what to do.
         tail: the last lines of the log.
@@ -155,19 +168,37 @@ class Listener:
         error, place, trace = self._error(_without_tolerated(lines))
         known = next((m for m in MEANINGS if any(re.search(m.pattern, line) for line in lines)), None)
         meaning, hint = (known.means, known.hint) if known else (None, None)
-        if known is None and (error == "killed by SIGKILL" or (error is None and returncode == -signal.SIGKILL)):
+        killed = error is not None and "SIGKILL" in error
+        if known is None and (killed or (error is None and returncode == -signal.SIGKILL)):
             meaning = "nobody here sent that signal: the kernel ends processes this way when memory runs out"
             hint = "see `dmesg | grep -i oom`; lower --mem-fraction-static"
+        raised, guilty = self._raised(trace)
+        if hint is None and (guilty or (trace and self.plugins)):
+            hint = f"`{' '.join(filter(None, ['sglang-plug doctor', guilty]))}` tries {'it' if guilty else 'the plugins'} without an engine"
         ended = f"signal {signal.Signals(-returncode).name}" if returncode < 0 else f"exit status {returncode}"
-        return Obituary(f"{ended}, after: {phase}", place, error, self._raised(trace), meaning, hint, tuple(lines[-20:]))
+        return Obituary(f"{ended}, after: {phase}", place, error, raised, meaning, hint, tuple(lines[-20:]))
 
-    def _raised(self, trace: list[str]) -> str | None:
-        """Return the innermost place of a traceback that lies in a plugin's source."""
-        for frame in filter(None, map(_FRAME.match, reversed(trace))):
-            parts = frame["path"].removesuffix(".py").split("/")
-            if name := next((self.plugins[part] for part in parts if part in self.plugins), None):
-                return f"plugin {name}, {frame['path']}:{frame['line']}, in {frame['function']}"
-        return None
+    def _raised(self, trace: list[str]) -> tuple[str | None, str | None]:
+        """Return the place that an error comes from, and the plugin whose code that is.
+
+        A plugin that called the engine, as a hook calls its original, is on the way to an error that the engine raised; it is named, and
+        not held for the cause.
+        """
+        passed = None
+        for part in _chained(trace):
+            frames = [frame for frame in map(_FRAME.match, part) if frame is not None]
+            for index in reversed(range(len(frames))):
+                if (name := self._owner(frames[index])) is None:
+                    continue
+                if not any(_ENGINE.search(frame["path"]) for frame in frames[index + 1 :]):
+                    return f"plugin {name}, {_shown(frames[index])}", name
+                passed = f"{_shown(frames[-1])}; called through plugin {name}, {_shown(frames[index])}"
+                break
+        return passed, None
+
+    def _owner(self, frame: re.Match[str]) -> str | None:
+        parts = frame["path"].removesuffix(".py").split("/")
+        return next((self.plugins[part] for part in parts if part in self.plugins), None)
 
     @staticmethod
     def _error(lines: list[str]) -> tuple[str | None, str | None, list[str]]:
@@ -183,12 +214,28 @@ class Listener:
             if error is not None:
                 return error, _place(lines[max(0, start - 2) : end + 1]), lines[start : end + 1]
         for line in lines:
+            if worker := _WORKER.match(line):
+                return worker["error"], f"diffusion worker {worker['rank']}", []
             if told := _TOLD.match(line) or _ENDED.search(line):
                 return told["error"], (told["place"] or "main").replace("_", " "), []
             if _EXCEPTION.match(without_stamp(line)) or without_stamp(line).startswith(("error:", "Error:")):
-                return without_stamp(line).strip(), _place([line]), []
+                return without_stamp(line).removeprefix("error:").strip(), _place([line]), []
         said = next(filter(None, map(_SAID.match, reversed(lines))), None)
         return (said["error"], "main", []) if said else (None, None, [])
+
+
+def _shown(frame: re.Match[str]) -> str:
+    return f"{frame['path']}:{frame['line']}, in {frame['function']}"
+
+
+def _chained(trace: list[str]) -> list[list[str]]:
+    """Return the tracebacks of a chain, the last one first."""
+    parts: list[list[str]] = [[]]
+    for line in trace:
+        if line.startswith(_CHAIN):
+            parts.append([])
+        parts[-1].append(line)
+    return parts[::-1]
 
 
 def _without_tolerated(lines: list[str]) -> list[str]:

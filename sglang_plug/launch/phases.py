@@ -8,6 +8,14 @@ from dataclasses import dataclass, field
 SAYS_READY = "engine says ready"
 WARMUP_FAILED = "Synthetic server warmup failed"  # SGLang's diffusion server says so, and goes on
 
+# (what the log says in passing, what that means for whoever wants a platform tried)
+_ASIDES = (
+    (
+        re.compile(r"Falling back to diffusers backend"),
+        "SGLang runs diffusers' own pipeline, past the platform's attention and operators: name one of SGLang's pipelines with --model-id",
+    ),
+)
+
 # (what is reached, a pattern of the line that says so). In the order of a start; a later line implies the earlier ones.
 _MILESTONES: tuple[tuple[str, str], ...] = (
     ("arguments resolved", r"\bserver_args\s*=|\bServerArgs\("),
@@ -44,6 +52,11 @@ class Progress:
     @property
     def last(self) -> str:
         return next(reversed(self.reached), "imports")
+
+
+def aside(line: str) -> str | None:
+    """Return what a log line means where the engine goes on with less than was asked for, else None."""
+    return next((means for pattern, means in _ASIDES if pattern.search(line)), None)
 
 
 def without_stamp(line: str) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sglang_plug.checks.model import Finding, Level
+from sglang_plug.core.policy import DIFFUSION, SRT
 from sglang_plug.errors import CatalogueError, LaunchError
 from sglang_plug.launch import foresight, traps
 from sglang_plug.launch import plan as plans
@@ -84,15 +86,20 @@ def examine(request: Request) -> Preflight:
     runtime = plans.runtime_of(arguments) if request.runtime == "auto" else request.runtime
     changes = variables_for(platform=request.platform, plugins=request.plugins, runtimes=(runtime,))
     found = survey(request.environment.with_variables(changes), (runtime,))
+    if (settled := _settled(request, found.facts["entry_points"])) != request:
+        return examine(settled)
     plan = _plan(request, found.facts["sglang"])
     decision = found.decisions[runtime]
     situation = traps.Situation(plan, decision.resolution, decision.choices, fingerprint(found), request.fingerprint)
     path = found.facts["interpreter"]["path"]
     own = decision.resolution.dist if decision.resolution.outcome == "plugin" else None
     hooks, foreseen = foresight.foresee(decision.choices, path, found.release, runtime, own=own)
+    if own is not None and decision.resolution.qualname:
+        foreseen += foresight.not_out_of_tree(decision.resolution.qualname, path, found.release, runtime)
     device = foresight.device_type(decision.resolution.qualname, path) if own is not None and decision.resolution.qualname else None
     foreseen += foreign_device(device or "", (decision.resolution.qualname or "").replace(":", "."))
-    findings = [*_undecided(decision.resolution), *_misspelt(found, request.environment.env, runtime), *traps.find(situation), *foreseen]
+    told = [*_undecided(decision.resolution, found), *_misspelt(found, request.environment.env, runtime)]
+    findings = [*told, *traps.find(situation), *foreseen]
     findings.sort(key=lambda finding: finding.level.rank)
     return Preflight(plan, decision.resolution, decision.choices, dict(found.settings.raw), findings, hooks, found, situation.fingerprint)
 
@@ -107,7 +114,27 @@ def skip(request: Request) -> Preflight:
 
     with Probe(request.environment) as probe:
         facts = probe.require({"op": "environment"})
-    return Preflight(_plan(request, facts["sglang"]))
+    return Preflight(_plan(_settled(request, facts["entry_points"]), facts["sglang"]))
+
+
+def _settled(request: Request, rows: Sequence[Mapping[str, str]]) -> Request:
+    """Return the request with the runtime that a platform of one runtime alone decides, where no model on this machine does."""
+    if request.runtime != "auto" or request.platform is None:
+        return request
+    arguments = EngineArguments(request.tokens)
+    local = arguments.model is not None and Path(arguments.model).expanduser().exists()
+    if local or arguments.text("kind") is not None or _runtimes(request.platform, rows) != ["diffusion"]:
+        return request
+    return replace(request, runtime="diffusion")
+
+
+def _runtimes(platform: str, rows: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return the runtimes in which a name selects a platform, plugin or built-in."""
+    return [
+        policy.runtime
+        for policy in (SRT, DIFFUSION)
+        if platform in policy.aliases or any((row["group"], row["name"]) == (policy.platform_group, platform) for row in rows)
+    ]
 
 
 def _plan(request: Request, sglang: Mapping[str, str | None]) -> Plan:
@@ -138,13 +165,27 @@ def _plan(request: Request, sglang: Mapping[str, str | None]) -> Plan:
     )
 
 
-def _undecided(resolution: Resolution) -> list[Finding]:
-    """SP050: no platform can be decided, so the engine would not start."""
+def _undecided(resolution: Resolution, found: Survey) -> list[Finding]:
+    """SP050: no platform can be decided, so the engine would not start.
+
+    Of a plugin that raised, the cause is where; of a name that another runtime knows, the way is that runtime.
+    """
     error = resolution.error
     if error is None:
         return []
     subject = {"kind": "host", "name": resolution.runtime, "runtime": resolution.runtime}
-    return [Finding("SP050", Level.ERROR, subject, f"{error.type}: {error.message}", error.cause, error.hint)]
+    message, cause, hint = f"{error.type}: {error.message}", error.cause, error.hint
+    last = resolution.steps[-1] if resolution.steps else None
+    selected = found.settings.platform if resolution.runtime == "srt" else found.settings.diffusion_platform
+    if last is not None and last.data.get("kind") == "raised":
+        if cause is not None and cause.startswith(message):  # the same error, and where it is
+            cause = cause[len(message) :].strip(" ()") or None
+        message = f"platform plugin {last.subject!r} fails: {message}"
+    elif last is not None and last.data.get("kind") == "unknown" and selected:
+        others = [name for name in _runtimes(selected, found.facts["entry_points"]) if name != resolution.runtime]
+        if others:
+            cause, hint = f"{selected!r} is a platform of the {others[0]} runtime only", f"serve with --runtime {others[0]}"
+    return [Finding("SP050", Level.ERROR, subject, message, cause, hint)]
 
 
 def _misspelt(found: Survey, env: Mapping[str, str], runtime: str) -> Iterator[Finding]:

@@ -51,6 +51,8 @@ def run(flight: Preflight, audience: Audience, options: Options, *, out: IO[byte
         LaunchError: the program cannot be started, or the records cannot be written.
     """
     plugins = {choice.candidate.value.partition(":")[0].split(".")[0].strip(): choice.candidate.name for choice in flight.choices}
+    if (chosen := flight.resolution) is not None and chosen.outcome == "plugin" and chosen.qualname and chosen.name:
+        plugins.setdefault(chosen.qualname.replace(":", ".").partition(".")[0], chosen.name)
     wishes = Wishes(ready_limit=options.ready_limit, plugins=plugins)
     if not options.guarded and options.record is None:
         return supervise.run(flight.plan, audience, out=out, err=err, wishes=wishes)
@@ -59,6 +61,8 @@ def run(flight: Preflight, audience: Audience, options: Options, *, out: IO[byte
     keeper = _Keeper(plan, records, audience) if options.record is not None else None
 
     def at_ready(processes: list[Process]) -> None:
+        if options.guarded:
+            guard.conclude()
         if options.guarded and guard.blind:
             audience.say(
                 f"not seen from inside: no process wrote to {records}, so platform and hooks are not confirmed; see the log", "yellow"

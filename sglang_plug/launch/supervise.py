@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 from sglang_plug.errors import LaunchError
 from sglang_plug.launch import tree
 from sglang_plug.launch.obituary import Listener
-from sglang_plug.launch.phases import SAYS_READY, WARMUP_FAILED, Progress
+from sglang_plug.launch.phases import SAYS_READY, WARMUP_FAILED, Progress, aside
 from sglang_plug.launch.readiness import Knocker, first_question
 from sglang_plug.launch.terms import Outcome, Wishes
 from sglang_plug.launch.watcher import Watcher
@@ -45,6 +45,7 @@ class _State:
     looked: float = 0.0
     ready: float | None = None
     cold: bool = False  # SGLang's diffusion server failed to warm up, and goes on
+    warned: set[str] = field(default_factory=set)
     asked: str | None = None  # why the engine was told to stop
     number: int = signal.SIGTERM  # the signal that asked us, where one did
     deadline: float | None = None
@@ -233,6 +234,9 @@ class _Run:
         self._state.heard = time.monotonic()
         self._state.listener.hear(line)
         self._state.cold |= WARMUP_FAILED in line
+        if (means := aside(line)) is not None and means not in self._state.warned:
+            self._state.warned.add(means)
+            self._audience.warned(means)
         if self._state.ready is None and (milestone := self._state.progress.read(line, self._state.seconds)):
             self._audience.reached(milestone, self._state.seconds)
 

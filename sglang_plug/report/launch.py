@@ -80,7 +80,7 @@ class Narrator:
         """Tell which hooks one process has."""
         applied = sum(hook.applied for hook in record.hooks)
         failed = len(record.hooks) - applied
-        platform = f", platform {record.platform['qualname']}" if record.platform else ""
+        platform = f", {record.runtime} platform {record.platform['qualname']}" if record.platform else ""
         self.say(
             f"          {record.title} ({record.pid}): {counted(applied, 'hook')} applied{f', {failed} failed' if failed else ''}{platform}"
         )
@@ -96,6 +96,9 @@ class Narrator:
 
     def not_answering(self, why: str) -> None:
         self.say(f"the server is up, but does not serve the first request: {why}", "yellow")
+
+    def warned(self, what: str) -> None:
+        self.say(what, "yellow")
 
     # -- the end
 

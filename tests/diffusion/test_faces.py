@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import multiprocessing
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -211,6 +213,16 @@ def test_what_a_scripts_module_scope_may_import(
     monkeypatch.setattr(worker_bootstrap, "sys", SimpleNamespace(modules=there))
     worker_bootstrap._warn_if_runtime_imported_early()
     assert (module in caplog.text and "offline.py" in caplog.text) is warned
+
+
+def test_a_script_without_the_guard_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch):
+    """`spawn` runs it again while the child is still being set up, where `multiprocessing` forbids children."""
+    from sglang.multimodal_gen.runtime import launch_server
+
+    monkeypatch.setattr(multiprocessing.current_process(), "_inheriting", True, raising=False)
+    monkeypatch.setitem(sys.modules, "__mp_main__", SimpleNamespace(__file__="offline.py"))  # type: ignore[arg-type]
+    with pytest.raises(SystemExit, match=r'offline\.py starts the engine .* `if __name__ == "__main__":`'):
+        launch_server.launch_server(mock.MagicMock())
 
 
 @pytest.mark.parametrize(

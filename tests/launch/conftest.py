@@ -44,6 +44,9 @@ class Ledger:
     def not_answering(self, why: str) -> None:
         self._note("not_answering", why)
 
+    def warned(self, what: str) -> None:
+        self._note("warned", what)
+
     def lost(self, process: object) -> None:
         self._note("lost", process.title)  # type: ignore[attr-defined]
 

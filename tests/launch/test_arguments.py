@@ -52,6 +52,17 @@ def test_a_port_that_none_can_have(text):
         EngineArguments(("--port", text)).require_port()
 
 
+@pytest.mark.parametrize("text", ["--num-gpus two", "--tp-size=", "--dp 1.5", "--tp 2 --tp x"])
+def test_a_count_that_is_none(text):
+    with pytest.raises(UsageError, match="not a number"):
+        read(text).require_counts()
+
+
+@pytest.mark.parametrize("text", ["", "--num-gpus 2", "--tp x --tp 2", "--dp-size=1", "--nnodes"])
+def test_counts_that_are_left_to_the_engine(text):
+    read(text).require_counts()
+
+
 @pytest.mark.parametrize("tokens", [(), ("--port", "0"), ("--port=65535",), ("--port",)])
 def test_ports_that_are_left_to_the_engine(tokens):
     EngineArguments(tokens).require_port()

@@ -53,6 +53,22 @@ def test_a_target_that_is_gone_is_fatal_for_the_platforms_own_hooks(tmp_path, ow
     assert ("--allow SP501" in (findings[0].hint or "")) is (level is Level.ERROR)
 
 
+def test_diffusion_aborts_where_srt_goes_on(tmp_path):
+    imports = "def register():\n    from sglang.multimodal_gen.runtime.platforms.plugins import HookRegistry, HookType\n"
+    body = register("sglang.multimodal_gen.runtime.managers.gpu_worker.GPUWorker.gone").replace("def register():\n", imports)
+    path = write(tmp_path, body)
+    for own, text in (("mine-dist", "diffusion aborts its start"), ("other", "goes on without the hook")):
+        _, (finding,) = foresee(choices(), path, "0.5.23", "diffusion", own=own)
+        assert (finding.code, text in finding.message, "--allow" in (finding.hint or "")) == ("SP501", True, False)
+
+
+def test_a_hook_in_the_other_runtimes_registry_is_told(tmp_path):
+    path = write(tmp_path, register("sglang.multimodal_gen.runtime.managers.gpu_worker.GPUWorker.init_device_and_model"))
+    hooks, findings = foresee(choices(), path, "0.5.23", "diffusion", own="mine-dist")
+    assert hooks == []
+    assert [(finding.code, finding.level) for finding in findings] == [("SP517", Level.WARNING)]
+
+
 def test_traps_are_foreseen(tmp_path):
     _, findings = foresee(
         choices(), write(tmp_path, register("sglang.srt.model_executor.model_runner.ModelRunner.forward")), "0.5.23", "srt"

@@ -149,6 +149,32 @@ def test_what_the_preflight_told_is_not_told_again(tmp_path):
     assert told.codes == ["SP062"]
 
 
+def test_a_plugin_that_registers_nothing_is_told_when_all_are_there(tmp_path):
+    watch, told = guard(tmp_path)
+    watch.conclude()
+    assert told.codes == []  # blind
+    write(tmp_path, failed=[{"plugin": "other", "phase": "call", "error": "E", "cause": "E"}])
+    watch.look()
+    assert told.codes == ["SP302"]
+    watch.conclude()
+    assert told.codes == ["SP302", "SP516"]  # of `own`; `other` has failed
+    write(tmp_path, "scheduler", 2, hooks=[hook("sglang.a.b", applied=True)])
+    again, told = guard(tmp_path)
+    again.look()
+    again.conclude()
+    assert told.codes == ["SP302"]
+
+
+def test_the_other_runtime_is_shown_only_where_it_has_hooks(tmp_path):
+    watch, told = guard(tmp_path)
+    diffusion = replace(watch.flight, plan=replace(watch.flight.plan, runtime="diffusion"))
+    watch = Guard(tmp_path, diffusion, set(), told)
+    write(tmp_path)
+    write(tmp_path, "scheduler", 2, hooks=[hook("sglang.a.b", applied=True)])
+    watch.look()
+    assert told.processes == ["scheduler"]
+
+
 def test_without_a_record_the_guard_is_blind(tmp_path):
     watch, _ = guard(tmp_path)
     watch.look()

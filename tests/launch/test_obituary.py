@@ -110,6 +110,60 @@ def test_a_plugin_whose_code_raised_is_named():
     assert obituary(RAISED).raised is None
 
 
+PASSED = """\
+Traceback (most recent call last):
+  File "/e/sglang/multimodal_gen/runtime/managers/worker_bootstrap.py", line 10, in bootstrap_scheduler_process
+    run_scheduler_process()
+  File "/p/acme_hooks/hooks.py", line 27, in announce
+    original(self)
+  File "/e/sglang/multimodal_gen/a.py", line 46, in get_attn_backend
+    raise ValueError
+ValueError: Invalid attention backend for acme
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "raised"),
+    [
+        (
+            PASSED,
+            "/e/sglang/multimodal_gen/a.py:46, in get_attn_backend; called through plugin acme, /p/acme_hooks/hooks.py:27, in announce",
+        ),
+        (  # what the plugin raised, and the engine wrapped on the way through a hook
+            'Traceback (most recent call last):\n  File "/p/acme_hooks/ops.py", line 3, in forward\nKeyError: 1\n'
+            "The above exception was the direct cause of the following exception:\n" + PASSED,
+            "plugin acme, /p/acme_hooks/ops.py:3, in forward",
+        ),
+    ],
+)
+def test_a_hook_that_called_its_original_is_not_held_for_the_cause(log, raised):
+    listener = Listener({"acme_hooks": "acme"})
+    for line in log.splitlines():
+        listener.hear(line)
+    found = listener.write(1, "imports")
+    assert (found.process, found.raised) == ("diffusion worker", raised)
+    assert "get_attn_backend_cls_str" in (found.meaning or "")
+
+
+@pytest.mark.parametrize(
+    ("log", "hint"),
+    [(RAISED, "`sglang-plug doctor acme` tries it"), (CHAINED.replace("No acc", "Acc"), "`sglang-plug doctor` tries the plugins")],
+)
+def test_where_nothing_is_known_doctor_is_the_way(log, hint):
+    listener = Listener({"acme_hooks": "acme"})
+    for line in log.splitlines():
+        listener.hear(line)
+    assert (listener.write(1, "imports").hint or "").startswith(hint)
+    assert obituary(log).hint is None
+
+
+def test_a_diffusion_worker_that_was_killed():
+    found = obituary("error: sglang-diffusionWorker-1 ended while serving (signal SIGKILL)")
+    assert (found.process, found.error) == ("diffusion worker 1", "ended while serving (signal SIGKILL)")
+    assert "oom" in (found.hint or "")
+    assert obituary("error: the port is taken").error == "the port is taken"
+
+
 def test_what_was_said_before_it_served_is_not_its_end():
     listener = Listener()
     listener.hear("RuntimeError: early")

@@ -13,10 +13,10 @@ from sglang_plug.core.entrypoints import SRT_PLUGINS
 from sglang_plug.core.resolution import Failure, Resolution
 from sglang_plug.launch.arguments import EngineArguments
 from sglang_plug.launch.plan import Plan
-from sglang_plug.launch.preflight import Preflight, Request, examine
+from sglang_plug.launch.preflight import Preflight, Request, examine, skip
 from sglang_plug.probe.environment import Environment
 from sglang_plug.report.launch import Narrator
-from tests.plugins.install import Site, hook, platform
+from tests.plugins.install import DIFFUSION_PLATFORM, DIFFUSION_PLATFORMS, PLATFORM, SRT_PLATFORMS, Site, hook, platform
 
 PLAN = Plan("sglang", "0.5.23", "srt", Environment("p", {}, "/"), ("sglang", "serve"), {}, EngineArguments())
 
@@ -46,9 +46,13 @@ def test_every_line_of_a_cause_stands_under_the_first(capsys):
     assert capsys.readouterr().err.splitlines() == ["error SP050: it failed", "  cause: outer", "         inner \\x1b[31m", "  hint: do it"]
 
 
-def findings(site: Site, **env: str) -> dict[str, list[Finding]]:
+def around(site: Site, **env: str) -> Environment:
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("SGLANG_", "SGL_"))}
-    environment = Environment(sys.executable, {**clean, "PYTHONPATH": str(site.root), **env}, str(site.root))
+    return Environment(sys.executable, {**clean, "PYTHONPATH": str(site.root), **env}, str(site.root))
+
+
+def findings(site: Site, **env: str) -> dict[str, list[Finding]]:
+    environment = around(site, **env)
     found: dict[str, list[Finding]] = {}
     for finding in examine(Request(environment, ("--port", "0"), "standin")).findings:
         found.setdefault(finding.code, []).append(finding)
@@ -97,3 +101,44 @@ def test_a_trap_that_the_source_tells_is_a_finding(tmp_path):
     body = "from sglang.srt.plugins.hook_registry import HookRegistry, HookType\ndef before(*args): return None\ndef register():\n"
     hook(site, body + "    HookRegistry.register('sglang.srt.managers.scheduler.run_scheduler_process', before, HookType.BEFORE)\n")
     assert [told.level for told in findings(site)["SP060"]] == [Level.WARNING]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "runtime", "served", "hint"),
+    [
+        ((), "auto", "diffusion", None),
+        (("--model-path", "some/name"), "auto", "diffusion", None),
+        (("--model-path", "."), "auto", "srt", "serve with --runtime diffusion"),  # a model here, and not one of diffusion
+        (("--model-type", "llm"), "auto", "srt", "serve with --runtime diffusion"),
+        ((), "srt", "srt", "serve with --runtime diffusion"),
+    ],
+)
+def test_a_platform_of_diffusion_alone(tmp_path, monkeypatch, tokens, runtime, served, hint):
+    site = Site(tmp_path / "site")
+    platform(site, group=DIFFUSION_PLATFORMS, plat=DIFFUSION_PLATFORM)
+    monkeypatch.chdir(tmp_path)
+    request = Request(around(site), ("--port", "0", *tokens), "standin", runtime, "pa")
+    flight = examine(request)
+    assert flight.plan.runtime == skip(request).plan.runtime == served
+    assert [(told.hint, "diffusion runtime only" in (told.cause or "")) for told in flight.findings if told.code == "SP050"] == (
+        [] if hint is None else [(hint, True)]
+    )
+
+
+def test_a_platform_that_raises_is_told_once_with_the_place(tmp_path):
+    site = Site(tmp_path / "site")
+    platform(site, activate="def activate():\n    raise OSError('driver gone')\n")
+    (told,) = findings(site, SGLANG_PLATFORM="pa")["SP050"]
+    assert told.message == "platform plugin 'pa' fails: OSError: driver gone"
+    assert (told.cause or "").endswith("pa/__init__.py:2")
+    assert "sglang-plug doctor" in (told.hint or "")
+
+
+@pytest.mark.parametrize(("group", "level"), [(DIFFUSION_PLATFORMS, Level.ERROR), (SRT_PLATFORMS, Level.WARNING)])
+def test_a_platform_that_is_not_marked_as_one_is_told_before_the_start(tmp_path, group, level):
+    site = Site(tmp_path / "site")
+    text = DIFFUSION_PLATFORM if group == DIFFUSION_PLATFORMS else PLATFORM
+    platform(site, group=group, plat=text.replace("PlatformEnum.OOT", "PlatformEnum.CPU"))
+    runtime = "diffusion" if group == DIFFUSION_PLATFORMS else "srt"
+    flight = examine(Request(around(site), ("--port", "0"), "standin", runtime, "pa"))
+    assert [told.level for told in flight.findings if told.code == "SP404"] == [level]

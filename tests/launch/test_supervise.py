@@ -43,6 +43,16 @@ def test_a_start_is_followed_to_the_first_answer(small, ledger, streams, port):
     assert b"fired up" in streams[1].getvalue()
 
 
+def test_what_the_log_says_in_passing_is_told_once(small, ledger, streams):
+    ledger.when["ready"] = interrupt()
+    falls_back = "[01-01 10:00:00] Falling back to diffusers backend"
+    supervise.run(
+        small("--say", falls_back, falls_back, "The server is fired up and ready to roll!"), ledger, out=streams[0], err=streams[1]
+    )
+    (warned,) = ledger.said("warned")
+    assert "--model-id" in warned
+
+
 def test_an_engine_that_nobody_could_look_into_is_told(small, ledger, streams):
     """Its processes write no record: no recorder was loaded, or the disk is full."""
     ledger.when["ready"] = interrupt()

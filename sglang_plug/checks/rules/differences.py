@@ -106,7 +106,7 @@ def aborts_startup(world: World) -> Iterator[Finding]:
                 {"kind": "host", "name": "hook plugins", "runtime": runtime},
                 f"loading the {runtime} hook plugins aborts startup: {error['type']}: {error['message']}",
                 cause=f"{error['root']['type']}: {error['root']['message']}",
-                hint="repair the plugin that is named above; SGLANG_PLUGINS can leave it out",
+                hint="repair the plugin that is named above: it ships with the selected platform",
                 traceback=error["traceback"],
             )
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sglang_plug.contract.catalogue import Release
     from sglang_plug.contract.model import Symbol
 
+GOES_ON = "SGLang logs that and goes on without the hook"
 _LOSING = {
     "lru_cache": "cache_clear, cache_info",
     "cache": "cache_clear, cache_info",
@@ -84,7 +85,7 @@ def _missing(hook: Registration, target: str, symbol: Symbol | None, release: Re
         cause = f"{first_gone} is not there"
     else:
         cause = f"{owner} has no {dotted.rpartition('.')[2]}"
-    message = f"the hook's target {dotted} is not there; SGLang logs that and goes on without the hook"
+    message = f"the hook's target {dotted} is not there; {GOES_ON}"
     return _say(hook, "SP501", dotted, message, cause=cause, near=dotted, hint="see `sglang-plug contract targets` for what can be hooked")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import signal
+import sys
 import time
 from contextlib import ExitStack
 from multiprocessing.connection import Connection, wait
@@ -31,6 +32,7 @@ logger = logging.getLogger(__name__)
 SHUTDOWN_MS = 5_000
 JOIN_SECONDS = 10.0
 TERMINATE_SECONDS = 2.0
+_GUARD = 'if __name__ == "__main__":'
 
 
 class WorkerFailed(RuntimeError):
@@ -123,7 +125,8 @@ def describe_end(process: BaseProcess, when: str) -> str:
     process.join(JOIN_SECONDS)
     code = process.exitcode
     how = "it does not exit" if code is None else f"exit status {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
-    return f"{process.name} ended {when} ({how}); its own message is in the log above"
+    said = "" if code is not None and code < 0 else "; its own message is in the log above"
+    return f"{process.name} ended {when} ({how}){said}"
 
 
 def launch_server(server_args: ServerArgs, launch_http_server: bool = True) -> list[BaseProcess]:
@@ -131,7 +134,11 @@ def launch_server(server_args: ServerArgs, launch_http_server: bool = True) -> l
 
     Raises:
         WorkerFailed: a child ended that should not have.
+        SystemExit: this is itself a child, which runs a script's module scope and would start children of its own.
     """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        script = getattr(sys.modules.get("__mp_main__"), "__file__", "the script")
+        raise SystemExit(f"error: {script} starts the engine when it is imported, as every worker does: put it under `{_GUARD}`")
     apply_plugin_hooks()
     server_args.settle()
     payload = ServerArgsPayload.capture(server_args)
