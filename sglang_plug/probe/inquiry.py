@@ -86,6 +86,7 @@ class Inquiry:
         self.progress: Callable[[str], None] = lambda text: None
         self._hardware: dict[str, dict[str, Any]] = {}
         self._rehearsals: dict[str, Mapping[str, Any]] = {}
+        self._changed: dict[str, list[str]] = {}  # by candidate
 
     def candidates(self, group: str | None) -> tuple[Candidate, ...]:
         """Return the entry points of a group in the host's order."""
@@ -117,6 +118,7 @@ class Inquiry:
             steps=(*before, *resolution.steps),
             error=self._mention_alias(rules, self._mention_builtins(rules, resolution.error)),
         )
+        resolution = self._mention_changes(resolution, candidates)
         resolution, found = self._look_up_class(resolution)
         plugins = self.candidates(rules.hook_group) if rules.hook_group else ()
         choices = plugins_to_load(rules, self.settings, plugins, candidates, resolution) if resolution.outcome != "error" else ()
@@ -134,12 +136,14 @@ class Inquiry:
             reply = self.probe.ask(request, timeout=self.limits.timeout + 30.0)
         if reply.value is None:
             return Activation(error=answers.lost(reply.ended, reply.stderr), fatal=True)
-        facts = reply.value[0]
+        facts, key = reply.value[0], candidate_id(candidate)
         if facts["kind"] != "needs_host":
+            self._changed[key] = facts.get("changed", [])
             return answers.activation(facts)
         trials = self.rehearse(rules)["platforms"]
-        key = candidate_id(candidate)
-        if key not in trials:
+        if key in trials:
+            self._changed[key] = (trials[key]["value"] or {}).get("changed", [])
+        else:
             return Activation(error=answers.unrehearsed(self.rehearse(rules), facts["at"]), fatal=True)
         return answers.rehearsed(trials[key])
 
@@ -272,6 +276,18 @@ class Inquiry:
         if failure is None or alias not in self.settings.raw:
             return failure
         return replace(failure, hint=re.sub(rf"\b(export|unset) {rules.selector}\b", rf"\1 {alias}", failure.hint or "") or None)
+
+    def _mention_changes(self, resolution: Resolution, candidates: tuple[Candidate, ...]) -> Resolution:
+        """Say what callbacks changed that SGLang reads after them; each was called in a process of its own, where that is lost."""
+        detects = any(step.rule == "detect" for step in resolution.steps)
+        steps = []
+        for candidate in candidates:
+            names = self._changed.get(candidate_id(candidate), [])
+            names = [name for name in names if detects or not name.startswith(("torch.", "SGLANG_USE_CPU", "SGL_USE_CPU"))]
+            if names and any(step.rule == "activate" and step.subject == candidate.name for step in resolution.steps):
+                why = f"its callback changed {', '.join(names)}: what SGLang reads of that afterwards is not looked at here; --verify tells"
+                steps.append(Step("effects", candidate.name, "doubtful", why))
+        return replace(resolution, steps=(*resolution.steps, *steps))
 
     def _look_up_class(self, resolution: Resolution) -> tuple[Resolution, Mapping[str, Any] | None]:
         """Check without importing it that the returned class is there; where it surely is not, that is the answer."""

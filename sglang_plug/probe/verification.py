@@ -36,7 +36,11 @@ def _verify_one(inquiry: Inquiry, decision: Decision) -> Decision:
 
 
 def _blame(failure: Failure, ours: Resolution, facts: Mapping[str, Any]) -> Failure:
-    """Tell a plugin that answers differently each time from a defect of ours."""
+    """Tell a plugin that answers differently each time, or changes what is asked next, from a defect of ours."""
+    effect = next((step for step in ours.steps if step.rule == "effects"), None)
+    if effect is not None:
+        cause = f"platform plugin {effect.subject!r}: {effect.why.partition(':')[0]}"
+        return replace(failure, cause=cause, hint="let activate() change nothing that SGLang reads, and answer with None or a class")
     said = {
         step.subject: step.data.get("qualname") for step in ours.steps if step.rule == "activate" and step.verdict in {"active", "inactive"}
     }
@@ -45,6 +49,9 @@ def _blame(failure: Failure, ours: Resolution, facts: Mapping[str, Any]) -> Fail
         if name in said and report is not None and "returned" in report and report["returned"].get("text") != said[name]:
             cause = f"activate() of {name!r} returned {said[name]!r} the first time and {report['returned'].get('text')!r} the second"
             return replace(failure, cause=cause, hint="let activate() answer by what the machine has, the same every time")
+        if name in said and report is not None and report.get("touched"):
+            cause = f"activate() of {name!r} reads current_platform, while SGLang asks it which platform that is"
+            return replace(failure, cause=cause, hint="ask the driver or torch directly")
     return failure
 
 

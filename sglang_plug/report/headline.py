@@ -102,7 +102,13 @@ def warnings(decision: Decision) -> list[str]:
             lines.append(f"{label}: platform plugin {step.subject!r}: {step.why}")
         elif step.rule == "allowlist" and step.verdict == "skipped":
             lines.append(f"{label}: platform plugin {step.subject!r} is left out by {decision.policy.allowlist}")
-        elif step.verdict in {"shadowed", "unknown", "empty", "doubtful"} and step.rule in {"variables", "allowlist", "source", "import"}:
+        elif step.verdict in {"shadowed", "unknown", "empty", "doubtful"} and step.rule in {
+            "variables",
+            "allowlist",
+            "effects",
+            "source",
+            "import",
+        }:
             lines.append(f"{label}: {step.subject}: {step.why}")
         elif step.rule == "names" and step.verdict == "skipped":
             lines.append(f"{label}: platform plugin {step.subject!r} of {step.data.get('dist')}: {step.why}")

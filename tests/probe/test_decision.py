@@ -424,3 +424,30 @@ def test_this_process_never_imports_sglang_or_a_plugin(here: Callable[..., Envir
     before = set(sys.modules)  # other tests of this process may have the stand-in loaded
     decide(here(), ("srt", "diffusion"))
     assert not {"sglang", "pa", "pa.plat"} & (set(sys.modules) - before)
+
+
+def test_a_callback_that_reads_current_platform_is_no_failure(here: Callable[..., Environment], site: Site) -> None:
+    """SRT logs the recursion's innermost failure and the answer counts; another plugin is not asked by way of it."""
+    body = "def activate():\n    from sglang.srt.platforms import current_platform\n    return 'pa.plat.Plat'\n"
+    install.platform(site, "pa", body)
+    install.platform(site, "pb", "import sys\ndef activate():\n    return None if 'pa' not in sys.modules else 'pb.plat.Plat'\n")
+    found = srt(here())
+    assert (found.name, found.error) == ("pa", None)
+
+
+@pytest.mark.parametrize("host", ["", "from sglang.srt.platforms import device_mixin\n"])
+def test_what_a_callback_changes_for_the_detection_after_it_is_said(here: Callable[..., Environment], site: Site, host: str) -> None:
+    patch = "    os.environ['SGLANG_USE_CPU_ENGINE'] = '1'\n    torch.npu = types.SimpleNamespace(is_available=lambda: True)\n"
+    fake = "    torch = sys.modules.setdefault('torch', types.ModuleType('torch'))\n"
+    install.platform(site, "pa", f"import os, sys, types\n{host}def activate():\n{fake}{patch}")
+    found = srt(here(), verify=not host)
+    assert "its callback changed SGLANG_USE_CPU_ENGINE, torch.npu.is_available" in step(found, "effects", "doubtful").why
+    if not host:
+        assert found.error is not None
+        assert found.error.cause is not None
+        assert found.error.cause.startswith("platform plugin 'pa': its callback changed SGLANG_USE_CPU_ENGINE")
+
+
+def test_what_a_chosen_platform_changes_for_the_detection_matters_to_nobody(here: Callable[..., Environment], site: Site) -> None:
+    install.platform(site, "pa", "import os\ndef activate():\n    os.environ['SGLANG_USE_CPU_ENGINE'] = '1'\n    return 'pa.plat.Plat'\n")
+    assert [one for one in srt(here()).steps if one.rule == "effects"] == []

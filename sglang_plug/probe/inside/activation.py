@@ -31,8 +31,9 @@ def activate(request: dict[str, Any]) -> list[dict[str, Any]]:
         request: {"candidates": [{"name", "value", …}], "timeout": seconds, "memory": bytes | None}.
 
     Returns:
-        A list of {"kind", "stage", "returned", "type", "error", "seconds", "ended", "output", "leftovers"}, where `kind` is
-        `returned` (a text), `none`, `raised`, `wrong_type`, `ended` (the process did) or `needs_host` (it imports sglang).
+        A list of {"kind", "stage", "returned", "type", "error", "seconds", "ended", "output", "leftovers", "changed"}, where `kind` is
+        `returned` (a text), `none`, `raised`, `wrong_type`, `ended` (the process did) or `needs_host` (it imports sglang), and `changed`
+        names what SGLang reads afterwards and finds otherwise than before.
     """
     return [_one(candidate, request.get("timeout", 20.0), request.get("memory")) for candidate in request["candidates"]]
 
@@ -55,6 +56,7 @@ def _call(value: str, calling: mmap.mmap) -> dict[str, Any]:
     """Load `value` and call it without arguments; return the answer as data, whatever it is."""
     guard = HostGuard()
     sys.meta_path.insert(0, guard)
+    variables = read_later()
     started = time.perf_counter()
     answer: dict[str, Any] = {"kind": "raised", "stage": "load", "returned": None, "type": None, "error": None, "at": None}
     try:
@@ -71,7 +73,25 @@ def _call(value: str, calling: mmap.mmap) -> dict[str, Any]:
     if guard.asked and answer["kind"] != "needs_host":  # the plugin swallowed it
         answer.update(kind="needs_host", at=guard.asked)
     answer["seconds"] = time.perf_counter() - started
+    answer["changed"] = changed(variables)
     return answer
+
+
+def read_later() -> dict[str, str]:
+    """Return SGLang's variables, which it reads again after the callback."""
+    return {name: value for name, value in os.environ.items() if name.startswith(("SGLANG_", "SGL_"))}
+
+
+def changed(before: dict[str, str]) -> list[str]:
+    """Name the variables that differ from `before`, and torch's answers about hardware that are not torch's own."""
+    after = read_later()
+    names = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+    torch = sys.modules.get("torch")
+    for device in ("cuda", "npu", "xpu", "mps") if torch is not None else ():
+        asked = getattr(getattr(torch, device, None), "is_available", None)
+        if asked is not None and not str(getattr(asked, "__module__", None) or "torch").startswith("torch"):
+            names.append(f"torch.{device}.is_available")
+    return names
 
 
 class NeedsHost(BaseException):

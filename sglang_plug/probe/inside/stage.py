@@ -14,7 +14,6 @@ import contextlib
 import faulthandler
 import functools
 import importlib
-import os
 import signal
 import sys
 import time
@@ -22,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 from . import failures, forking, isolation, lanes, spawning, trials
 from .subject import Note, refresh_streams
-from .watcher import PLATFORM_MODULES, Watcher
+from .watcher import PLATFORM_MODULES, Watcher, environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from types import ModuleType
 
 PLUGIN_MODULES = {"srt": "sglang.srt.plugins", "diffusion": "sglang.multimodal_gen.runtime.platforms.plugins"}
@@ -169,7 +168,7 @@ class Stage:
 
     def _go_on(self, runtime: str, continued: str) -> Any:
         """Return the platform with which this process goes on: the host's choice, or a built-in one."""
-        with _environment({} if continued == "host" else _NO_PLUGIN[runtime]):
+        with environment({} if continued == "host" else _NO_PLUGIN[runtime]):
             return self._readers[runtime][1]("current_platform")
 
     def _run_each(self, part: str, runtime: str, candidates: Sequence[dict[str, Any]]) -> None:
@@ -337,25 +336,6 @@ def _is_worth_repeating(answer: dict[str, Any] | None) -> bool:
         return False
     done = [phase["effects"] for phase in answer["phases"].values()]
     return not any({"threads", "devices", "stdout_closed", "stderr_closed", "mask"} & effects.keys() for effects in done)
-
-
-@contextlib.contextmanager
-def _environment(changes: dict[str, str | None]) -> Iterator[None]:
-    """Hold variables at other values for a moment."""
-    before = {name: os.environ.get(name) for name in changes}
-    _assign(changes)
-    try:
-        yield
-    finally:
-        _assign(before)
-
-
-def _assign(variables: dict[str, str | None]) -> None:
-    for name, value in variables.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
 
 
 def _load_by_path(name: str, path: str) -> Any:

@@ -12,7 +12,7 @@ import sys
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
-from . import classes, failures, functions, registries, values
+from . import activation, classes, failures, functions, registries, values
 from .subject import Note, Subject, load
 
 if TYPE_CHECKING:
@@ -35,12 +35,14 @@ HOST_LOGGERS = (
 def platform(candidate: dict[str, Any], note: Note, runtime: str, watcher: Watcher, timeout: float) -> dict[str, Any]:
     """Load a platform's callback, call it, resolve and build the class it names: phases load, call, class, instance."""
     subject = Subject(note)
-    watcher.recording, watcher.touched, watcher.deciding = [], [], runtime
+    variables = activation.read_later()
+    watcher.recording, watcher.touched, watcher.deciding = [], [], (runtime, candidate["name"])
     fine, callback = subject.phase("load", lambda: load(candidate["value"]))
     if fine:
         subject.report["callback"] = functions.describe(callback)
         fine, answer = subject.phase("call", callback)
     subject.report["imports"], subject.report["touched"] = watcher.recording[:100], watcher.touched
+    subject.report["changed"] = activation.changed(variables)
     subject.report.update(home(candidate["value"]), top_imports=top_imports(candidate["value"]))
     watcher.recording = []
     if fine:
@@ -107,7 +109,7 @@ def returned(answer: Any) -> dict[str, Any]:
     if issubclass(kind, str):
         facts["text"] = str.__str__(answer)[:LONGEST]
     if kind is type:
-        facts["class"] = f"{answer.__module__}.{answer.__qualname__}"
+        facts["class"] = f"{answer.__module__}:{answer.__qualname__}"
     if kind is CoroutineType:
         answer.close()
     return facts

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from importlib.abc import MetaPathFinder
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
 PLATFORM_MODULES = {"srt": "sglang.srt.platforms", "diffusion": "sglang.multimodal_gen.runtime.platforms"}
+_NARROWING = {
+    "srt": "SGLANG_PLUGINS",
+    "diffusion": "SGLANG_DIFFUSION_PLATFORM_OVERRIDE",
+}  # with a name in it the host asks that plugin alone
 
 
 class Watcher(MetaPathFinder):
@@ -22,7 +27,7 @@ class Watcher(MetaPathFinder):
         self._select = select
         self._resolving = resolving
         self.recording: list[dict[str, Any]] | None = None
-        self.deciding: str | None = None  # the runtime whose platform is on trial
+        self.deciding: tuple[str, str] | None = None  # the platform on trial: its runtime and name
         self.touched: list[dict[str, Any]] = []
         self._acting = True
 
@@ -69,10 +74,10 @@ class Watcher(MetaPathFinder):
         module.__class__ = type("Watched", (kind,), {"__getattribute__": getattribute})
 
     def _met(self, runtime: str, module: ModuleType, read: Callable[[str], Any]) -> Any:
-        if self.deciding == runtime:
-            self.touched.append(asker())
-            message = "current_platform was read by the plugin that is being activated to resolve it"
-            raise RuntimeError(message)
+        if self.deciding is not None and self.deciding[0] == runtime:
+            self.touched += [] if self.touched else [asker()]
+            with environment(_alone(*self.deciding)):  # the host asks it again, which reads it again: how that ends is the host's
+                return read("current_platform")
         if runtime not in self._resolving and self._acting:
             return self._select(runtime, module, read)
         return read("current_platform")
@@ -88,3 +93,27 @@ def asker() -> dict[str, Any]:
             return {"file": name, "line": frame.f_lineno, "function": frame.f_code.co_name}
         frame = frame.f_back  # type: ignore[assignment]
     return {"file": None, "line": None, "function": None}
+
+
+def _alone(runtime: str, name: str) -> dict[str, str | None]:
+    variable = _NARROWING[runtime]
+    return {variable: name, variable.replace("SGLANG_", "SGL_", 1): None}
+
+
+@contextlib.contextmanager
+def environment(changes: dict[str, str | None]) -> Iterator[None]:
+    """Hold variables at other values for a moment."""
+    before = {name: os.environ.get(name) for name in changes}
+    _assign(changes)
+    try:
+        yield
+    finally:
+        _assign(before)
+
+
+def _assign(variables: dict[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
