@@ -159,6 +159,7 @@ RULES: tuple[Rule, ...] = (
     Rule("SP528", "two-spellings", W, "One target is hooked under two names"),
     Rule("SP529", "not-applied", E, "A registered hook was not applied"),
     Rule("SP531", "struct-target", E, "A hook on the construction of a msgspec struct never fires"),
+    Rule("SP532", "registers-in-vain", E, "A call that is meant to register a hook raises, or registers nothing that can run"),
     Rule("SP601", "own-hooks-skipped", E, "SGLANG_PLATFORM makes SGLang skip the selected package's own hooks"),
     Rule("SP602", "inactive-vendor-hooks", W, "Hooks run although their package's platform is inactive"),
     Rule("SP603", "not-examined", I, "SGLang does not run this plugin here, so it was not run either"),

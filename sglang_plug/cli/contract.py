@@ -149,6 +149,8 @@ def diff(
     from sglang_plug.report import contract as words
 
     before, after = catalogue.load(_known(old)), catalogue.load(_known(new))
+    if catalogue.releases().index(before.version) > catalogue.releases().index(after.version):
+        typer.echo(f"note: {before.version} is newer than {after.version}: this is the way back", err=True)
     runtimes = runtime.names
     groups = {f"{name} platform": compare_platforms(before, after, name) for name in runtimes} if platform or targets is None else {}
     if targets is not None:
@@ -181,12 +183,18 @@ def targets(
     """
     from sglang_plug.contract import catalogue
     from sglang_plug.contract.targets import targets as matching
+    from sglang_plug.core.words import a
     from sglang_plug.errors import CatalogueError
     from sglang_plug.report import contract as words
 
     release = catalogue.load(_known(sglang) if sglang else catalogue.newest())
     found, total = matching(release, pattern, limit=limit)
     if not found:
+        there = release.find(pattern)
+        if there is not None:
+            raise CatalogueError(
+                f"{a(there.label)} cannot be hooked", subject=pattern, cause=f"in SGLang {release.version}", hint="hook what uses it"
+            )
         near = release.near(pattern)
         hint = f"look at {' or '.join(near)}" if near else "use `*` for any part of a name"
         raise CatalogueError("nothing that can be hooked matches", subject=pattern, cause=f"in SGLang {release.version}", hint=hint)

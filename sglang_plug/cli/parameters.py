@@ -82,7 +82,7 @@ def _read(kind: Any, value: Any, param: Any, ctx: Any) -> Any:
     info = param.type_descriptor.parameter_info
     if kind in {int, float} and not ((info.min is None or found >= info.min) and (info.max is None or found <= info.max)):
         limits = " and ".join(f"{word} {limit:g}" for word, limit in (("at least", info.min), ("at most", info.max)) if limit is not None)
-        raise typer.BadParameter(f"{value!r} must be {limits}.", ctx=ctx, param=param)
+        raise typer.BadParameter(f"{value!r} is not {limits}.", ctx=ctx, param=param)
     return found
 
 

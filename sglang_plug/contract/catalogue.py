@@ -20,6 +20,7 @@ from sglang_plug.errors import CatalogueError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+FIRST = "0.5.11"  # the first release with plugins
 SHIPPED = Path(__file__).parent / "data" / "catalogue.zip"
 
 
@@ -144,6 +145,8 @@ def load(release: str) -> Release:
     """
     folder = cache_folder()
     if release not in _stores(folder):
+        if _is_older(release):
+            raise CatalogueError(f"SGLang {release} has no plugin system", subject=release, hint=f"it came with {FIRST}")
         near = list(releases()[-1:]) if _is_newer(release) else difflib.get_close_matches(release, releases(), n=3, cutoff=0.5)
         raise CatalogueError(
             "this release is not in the catalogue",
@@ -163,10 +166,12 @@ def _is_version(text: str) -> bool:
 
 def _is_newer(release: str) -> bool:
     """True for a version after every known release."""
-    try:
-        return all(Version(release) > Version(known) for known in releases())
-    except InvalidVersion:
-        return False
+    return _is_version(release) and all(Version(release) > Version(known) for known in releases())
+
+
+def _is_older(release: str) -> bool:
+    """True for a version before the first release with plugins."""
+    return _is_version(release) and Version(release) < Version(FIRST)
 
 
 def forget() -> None:

@@ -12,7 +12,7 @@ from sglang_plug.contract.model import Kind, Presence
 from sglang_plug.contract.renames import change_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from sglang_plug.contract.catalogue import Release
     from sglang_plug.contract.model import PlatformContract, PlatformMember, Symbol
@@ -151,13 +151,26 @@ def matching_names(release: Release, pattern: str) -> Iterable[str]:
         fixed = pattern.partition("*")[0]
         modules = tuple(name for name in modules if name.startswith(fixed) or fixed.startswith(name))
     fits = re.compile(translate(pattern)).match
+    found = False
     for name, code in release.walk(modules=modules):
         if simple:
             hit = pattern.lower() in ".".join(name.split(".")[-2:]).lower()
         else:
             hit = fits(name) is not None or ("*" not in pattern and (name == pattern or name.startswith(f"{pattern}.")))
         if hit and (code in "cf" or _is_hookable(release, name)):
+            found = True
             yield name
+    if not found and not simple:
+        yield from _not_defined_there(release, pattern, fits)
+
+
+def _not_defined_there(release: Release, pattern: str, fits: Callable[[str], object]) -> Iterator[str]:
+    """What a pattern matches in a class that inherits it, or in a module that imports it."""
+    owner, _, last = pattern.rpartition(".")
+    if "*" in owner:
+        return
+    names = (symbol.name for symbol in release.children(owner)) if "*" in last else (pattern,)
+    yield from (name for name in names if fits(name) and _is_hookable(release, name))
 
 
 def _is_hookable(release: Release, name: str) -> bool:

@@ -60,6 +60,7 @@ class Symbol:
         decorators: dotted names, outermost first, `(…)` after those that are called.
         bases: of a class, as written there and made absolute where they can be.
         varies: several definitions exist and a condition chooses: the signature is one of them.
+        holder: of a class member, the class it was looked up in, by the name under which that class is defined.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Symbol:
     decorators: tuple[str, ...] = ()
     bases: tuple[str, ...] = ()
     varies: bool = False
+    holder: str = ""
 
     @property
     def parameters(self) -> tuple[Parameter, ...] | None:
@@ -82,7 +84,7 @@ class Symbol:
     @property
     def inherited(self) -> bool:
         """True for a class member that a base class defines."""
-        return self.kind in _MEMBERS and self.origin.rpartition(".")[0] != self.name.rpartition(".")[0]
+        return self.kind in _MEMBERS and bool(self.holder) and self.origin.rpartition(".")[0] != self.holder
 
     @property
     def makes_context(self) -> bool:

@@ -121,7 +121,8 @@ class Lookup:
             module = self.module(owner.origin)
             return self.attribute(module, name, depth) if module else None
         if owner.kind is Kind.CLASS:
-            return self.member(owner.origin, name, depth)
+            found = self.member(owner.origin, name, depth)
+            return found and replace(found, holder=owner.origin)
         if owner.kind in {Kind.EXTERNAL, Kind.UNKNOWN}:
             return Symbol(f"{owner.origin}.{name}", owner.kind, f"{owner.origin}.{name}", Presence.UNKNOWN)
         if owner.kind in {Kind.FUNCTION, Kind.METHOD, Kind.CLASSMETHOD, Kind.STATICMETHOD} and not owner.decorators and not owner.varies:
@@ -262,6 +263,10 @@ class Lookup:
             if module is not None:
                 return module, ".".join(parts[length:])
         return None, origin
+
+    def module_of(self, origin: str) -> ModuleTable | None:
+        """Return the module in which a name is defined, or None."""
+        return self._split(origin)[0]
 
     def member(self, origin: str, name: str, depth: int = 0) -> Symbol | None:
         """Return a class's member as `getattr(cls, name)` finds it, or None."""

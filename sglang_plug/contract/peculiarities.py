@@ -82,13 +82,13 @@ def _notes(release: Release, symbol: Symbol, *, replaces: bool) -> Iterator[Note
         )
     if replaces and symbol.origin == _DETOKENIZER:
         yield Note("default", "dead", "keeps the original class in a default argument", f"{_DETOKENIZER}.event_loop")
-    if parent == _SCHEDULER and name in _IDLE_LOOP:
+    if (symbol.holder or parent) == _SCHEDULER and name in _IDLE_LOOP:
         yield Note(
             "idle-loop",
             "caution",
             "calls it in the scheduler's idle loop, hundreds to thousands of times a second at rest: print or write nothing in it",
         )
-    if symbol.name.startswith("sglang.srt.model_executor.model_runner."):
+    if (symbol.holder or symbol.name).startswith("sglang.srt.model_executor.model_runner."):
         yield Note(
             "model-runner",
             "caution",

@@ -76,6 +76,8 @@ def _notes(release: Release, symbol: Symbol) -> Iterator[str]:
         yield "a class: REPLACE alone"
     if symbol.kind is Kind.PROPERTY:
         yield "a property: hooked, it becomes a method"
+    if symbol.inherited and symbol.kind in {Kind.CLASSMETHOD, Kind.STATICMETHOD}:
+        yield f"inherited: hooked here, it becomes a plain function; hook {symbol.origin} instead"
     if symbol.is_async:
         yield "async: use AROUND with an async hook"
     elif symbol.is_generator:

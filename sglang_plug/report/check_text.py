@@ -50,12 +50,12 @@ def _by_place(finding: Finding) -> tuple[str, int, str]:
 
 
 def _matrix(report: CheckReport) -> Iterator[Line]:
-    """One column a release, one row a finding that depends on it, and the verdict below."""
+    """One column a release, one row a code and name, and the verdict below; what depends on no release holds on all."""
     common, columns = short_versions(report.releases)
     rows: dict[tuple[str, str], dict[str, Level]] = {}  # one for a code and a name, wherever in the source it is
     for finding in report.findings:
-        row = rows.setdefault((finding.code, finding.subject["name"]), {}) if finding.data.get("releases") else {}
-        for release in finding.data.get("releases", ()):
+        row = rows.setdefault((finding.code, finding.subject["name"]), {})
+        for release in finding.data.get("releases", report.releases):
             row[release] = min(row.get(release, finding.level), finding.level, key=lambda level: level.rank)
     widths = [max(len(column), 1) for column in columns]
     room = max(_NARROWEST, shutil.get_terminal_size().columns - 2 - sum(widths) - len(widths))

@@ -118,6 +118,7 @@ KINDS = [
     ("sglang.srt.managers.tokenizer_manager.TokenizerManager.generate_request", "AFTER", "SP505"),  # an async generator
     ("sglang.srt.server_args.ServerArgs.launch_command", "AROUND", "SP506"),  # a property
     ("sglang.srt.managers.scheduler", "AROUND", "SP507"),  # a module
+    ("sglang.srt.managers.scheduler.logger", "AFTER", "SP507"),  # an object of the standard library's
     ("sglang.srt.managers.scheduler.time", "AROUND", "SP510"),  # the standard library's
     ("sglang.srt.server_args.ServerArgs.__post_init__", "AROUND", "SP531"),  # a struct since 0.5.20
     ("sglang.srt.server_args.ServerArgs.__init__", "AROUND", "SP531"),
@@ -199,6 +200,18 @@ FITTING = [
     ("class H: ...", "AROUND", ["SP511"]),
     ("import functools\ndef other(f): return f\n@other\ndef h(): ...", "AROUND", []),
 ]
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("sglang.srt.managers.schedule_batch.Modality.from_str", []),  # the module imports the class, which has it
+        ("sglang.srt.multimodal.modality.Modality.from_str", []),
+        ("sglang.srt.models.deepseek_nextn.DeepseekV3ForCausalLMNextN.num_fusable_shared_experts", ["SP508"]),
+    ],
+)
+def test_a_member_is_judged_in_its_class_whatever_module_names_it(codes, target, expected):
+    assert codes(f"{HEAD}def h(result, *args, **kwargs): ...\nHookRegistry.register({target!r}, h, HookType.AFTER)") == expected
 
 
 @pytest.mark.parametrize(("definition", "kind", "expected"), FITTING)

@@ -173,6 +173,8 @@ def test_a_mistyped_command_is_answered_with_the_nearest():
         ("contract shwo", "shwo", "'show'?"),
         ("contract diff 0.5.21", "'NEW'", "see `sglang-plug contract diff --help`"),
         ("contract show --method get_devic", "get_devic", "get_device"),
+        ("doctor --timeout -1", "'-1' is not at least 0.1", "see `sglang-plug doctor --help`"),
+        ("contract targets sglang.srt.managers.scheduler.logger", "an attribute cannot be hooked", "hook what uses it"),
         ("contract show newset", "newset", "sglang-plug contract releases"),
         ("explain callbak-raises", "callbak-raises", "sglang-plug explain callback-raises"),
         ("doctor --select SP30Z", "SP30Z", "SP30"),
@@ -214,6 +216,20 @@ def test_a_named_release_that_is_not_known_is_refused(line: str, capsys: pytest.
 def test_a_build_of_a_known_release_is_answered_by_it_and_says_so(capsys: pytest.CaptureFixture[str]):
     assert run(["contract", "show", "0.5.22+cu129", "--runtime", "srt"]) == 0
     assert "note: 0.5.22+cu129 is not in the catalogue; this is 0.5.22" in capsys.readouterr().err
+
+
+def test_a_release_before_plugins_is_told_as_such(capsys: pytest.CaptureFixture[str]):
+    assert run(["contract", "show", "0.5.9"]) == 1
+    err = capsys.readouterr().err
+    assert "SGLang 0.5.9 has no plugin system" in err
+    assert "build" not in err
+
+
+def test_a_comparison_backwards_says_so(capsys: pytest.CaptureFixture[str]):
+    assert run(["contract", "diff", "0.5.23", "0.5.22", "--runtime", "srt"]) == 0
+    assert "0.5.23 is newer than 0.5.22" in capsys.readouterr().err
+    assert run(["contract", "diff", "0.5.22", "0.5.23", "--runtime", "srt"]) == 0
+    assert not capsys.readouterr().err
 
 
 def test_targets_that_are_left_out_are_counted(capsys: pytest.CaptureFixture[str]):

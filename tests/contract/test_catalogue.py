@@ -293,3 +293,44 @@ def test_a_source_that_is_none_is_said_and_nothing_is_written(tmp_path, monkeypa
         assert words in capsys.readouterr().err
     assert run(["contract", "build", str(other), "--output", str(tmp_path)]) == 2
     assert not (tmp_path / "cache").exists()
+
+
+MANAGERS = "sglang.srt.managers"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        (f"{MANAGERS}.tokenizer_manager.TokenizerManager.flush_cache", ["tokenizer_manager.TokenizerManager.flush_cache"]),  # inherited
+        (f"{MANAGERS}.tokenizer_manager.TokenizerManager.flush_c*", ["tokenizer_manager.TokenizerManager.flush_cache"]),
+        (f"{MANAGERS}.schedule_batch.Modality*", ["schedule_batch.Modality"]),  # imported
+        (f"{MANAGERS}.scheduler.logger", []),
+        (f"{MANAGERS}.scheduler.time", []),
+        (f"{MANAGERS}.*.flush_cachet", []),
+    ],
+)
+def test_targets_that_are_defined_elsewhere_are_found(pattern, names):
+    from sglang_plug.contract.targets import targets
+
+    assert [target.name.removeprefix(f"{MANAGERS}.") for target in targets(catalogue.load("0.5.23"), pattern)[0]] == names
+
+
+@pytest.mark.parametrize(
+    ("name", "constant"),
+    [
+        (f"{MANAGERS}.scheduler.logger", True),  # logging.getLogger(…)
+        ("sglang.multimodal_gen.runtime.managers.gpu_worker.logger", True),  # what SGLang's own function says it returns
+        ("sglang.srt.environ.Envs.SGLANG_USE_MODELSCOPE", True),  # an object of a class that cannot be called
+        (f"{MANAGERS}.scheduler.Scheduler.run_batch", False),
+        (f"{MANAGERS}.scheduler.Scheduler", False),
+        ("sglang.srt.utils.common.is_cuda", False),
+        ("sglang.srt.layers.quantization.fp8.is_layer_skipped", False),
+    ],
+)
+def test_what_is_certainly_no_function(name, constant):
+    from sglang_plug.contract.constants import is_constant
+
+    release = catalogue.load("0.5.23")
+    symbol = release.find(name)
+    assert symbol is not None
+    assert is_constant(release, symbol) is constant

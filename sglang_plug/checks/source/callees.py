@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sglang_plug.checks.source.reading import Later
 from sglang_plug.contract.folding import dotted_name
@@ -45,6 +45,17 @@ class Callee:
         given = {word.arg for word in node.keywords}
         words = [*(word for word in self.keywords if word.arg not in given), *node.keywords]
         return ast.copy_location(ast.Call(node.func, [*self.args, *node.args], words), node)
+
+
+class Site(NamedTuple):
+    """A call that registers, and what it is read for."""
+
+    plugin: Plugin
+    facts: FileFacts
+    call: Call
+    release: Release
+    callee: Callee
+    certain: bool  # it is SGLang's registry, and no other that bears its name
 
 
 @lru_cache(maxsize=1)

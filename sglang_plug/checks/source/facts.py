@@ -87,4 +87,5 @@ class FileFacts:
     classes: list[Defined] = field(default_factory=list)
     scopes: dict[ast.AST, Scope] = field(default_factory=dict)
     stores: list[Store] = field(default_factory=list)
+    statements: set[ast.Call] = field(default_factory=set)  # calls whose result is dropped
     main_guard: bool = False

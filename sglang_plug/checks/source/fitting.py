@@ -30,7 +30,7 @@ _SEALED = frozenset({"__setattr__"})
 def judge_hook(hook: Registration, release: Release) -> Iterator[Finding]:
     """SP512–SP515, SP522, SP709, SP710: one hook against its target."""
     node = hook.hook
-    if node is None or hook.target is None:
+    if node is None or hook.target is None or hook.mistake is not None:
         return
     symbol = release.find(hook.target)
     if symbol is None or symbol.kind is Kind.UNKNOWN:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _CATCHES_IMPORTS = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 _CATCHES_ATTRIBUTES = frozenset({"AttributeError", "Exception", "BaseException"})
+_CATCHES_TYPES = frozenset({"TypeError", "Exception", "BaseException"})
 
 
 def reached(guards: tuple[Guard, ...], release: Release) -> bool:
@@ -47,11 +48,13 @@ class Tried:
 
     Attributes:
         named: it names the very error: `except Exception` around a call may be meant for anything.
+        catches_types: likewise for what a call does not take.
     """
 
     catches_imports: bool
     catches_attributes: bool
     named: bool = False
+    catches_types: bool = False
     probes: bool = False
 
     def state(self, release: Release) -> bool | None:
@@ -95,16 +98,11 @@ def fails(wanted: tuple[str, ...], release: Release, *, pure: bool) -> bool | No
     return False if wanted and pure and sure else None
 
 
-def catches(handlers: list[ast.ExceptHandler]) -> tuple[bool, bool]:
-    """Return whether the handlers take an ImportError, and an AttributeError, without raising again."""
-    imports = attributes = False
-    for handler in handlers:
-        if handler.body and isinstance(handler.body[-1], ast.Raise):
-            continue
-        names = _handler_names(handler)
-        imports |= not names.isdisjoint(_CATCHES_IMPORTS)
-        attributes |= not names.isdisjoint(_CATCHES_ATTRIBUTES)
-    return imports, attributes
+def catches(handlers: list[ast.ExceptHandler]) -> tuple[bool, bool, bool]:
+    """Return whether the handlers take an ImportError, an AttributeError, and a TypeError, without raising again."""
+    going_on = [handler for handler in handlers if not (handler.body and isinstance(handler.body[-1], ast.Raise))]
+    names = {name for handler in going_on for name in _handler_names(handler)}
+    return bool(names & _CATCHES_IMPORTS), bool(names & _CATCHES_ATTRIBUTES), bool(names & _CATCHES_TYPES)
 
 
 def names_absence(handlers: list[ast.ExceptHandler]) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from sglang_plug.checks.source.callees import handed_in, registering_calls
+from sglang_plug.checks.source.callees import Site, handed_in, registering_calls
+from sglang_plug.checks.source.calling import Mistake, mistake
 from sglang_plug.checks.source.guards import Asked
 from sglang_plug.checks.source.judging import Test
 from sglang_plug.checks.source.reading import Later
@@ -15,23 +16,12 @@ from sglang_plug.contract.folding import dotted_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sglang_plug.checks.source.callees import Callee
-    from sglang_plug.checks.source.facts import Call, FileFacts
+    from sglang_plug.checks.source.facts import FileFacts
     from sglang_plug.checks.source.plugin import Plugin
     from sglang_plug.checks.source.scopes import Definition, Scope
     from sglang_plug.contract.catalogue import Release
 
 TYPES = frozenset({"BEFORE", "AFTER", "AROUND", "REPLACE"})
-
-
-class _Site(NamedTuple):
-    """A call that registers, and what it is read for."""
-
-    plugin: Plugin
-    facts: FileFacts
-    call: Call
-    release: Release
-    callee: Callee
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +39,7 @@ class Registration:
         hook_scope: where that is defined.
         runtime: of the registry.
         guarded: a condition asks whether this very target is there.
+        mistake: why the call registers nothing, where that is certain.
     """
 
     facts: FileFacts
@@ -61,6 +52,7 @@ class Registration:
     hook_scope: Scope | None
     runtime: str
     guarded: bool = False
+    mistake: Mistake | None = None
 
 
 def registrations(plugin: Plugin, release: Release) -> Iterator[Registration]:
@@ -70,7 +62,7 @@ def registrations(plugin: Plugin, release: Release) -> Iterator[Registration]:
         if callee is not None:
             node = callee.applied(call.node)
             if plugin.runs(_own(call.guards, node), call.scope, release):
-                yield from _registered(_Site(plugin, facts, call, release, callee), node)
+                yield from _registered(Site(plugin, facts, call, release, callee, known is not None), node)
 
 
 def _own(guards: tuple[Any, ...], node: ast.Call) -> tuple[Any, ...]:
@@ -94,7 +86,7 @@ def _argument(node: ast.Call, position: int, *words: str) -> ast.expr | None:
     return node.args[position] if len(node.args) > position and not isinstance(node.args[position], ast.Starred) else None
 
 
-def _registered(site: _Site, node: ast.Call) -> Iterator[Registration]:
+def _registered(site: Site, node: ast.Call) -> Iterator[Registration]:
     plugin, call, release = site.plugin, site.call, site.release
     asked = [guard for guard in call.guards if guard not in _own(call.guards, node)]
     seen: set[tuple[Any, ...]] = set()
@@ -110,16 +102,17 @@ def _registered(site: _Site, node: ast.Call) -> Iterator[Registration]:
             return
         readings = (plugin.values(target, call.scope, release, inside) if target is not None else []) or [None]
         definition = _hook(site, whole, inside)
+        wrong = mistake(site, whole, inside)
         type_name = None if starred and kind is None else _type(plugin, kind, call.scope, release, inside)
         for reading in readings:
             text = reading if isinstance(reading, str) else None
-            key = (text, type_name, definition and id(definition[0]))
+            key = (text, type_name, definition and id(definition[0]), wrong)
             if key not in seen:
                 seen.add(key)
                 guarded = any(verdicts[guard] is None for guard in asked) or len(readings) > 1
                 found, place = definition or (None, None)
                 words = ast.unparse(node if target is None else target)
-                rest = (type_name, kind is not None, found, place, site.callee.runtime, guarded)
+                rest = (type_name, kind is not None, found, place, site.callee.runtime, guarded, wrong)
                 yield Registration(site.facts, call.node, text, words, *rest)
 
 
@@ -136,7 +129,7 @@ def _verdict(plugin: Plugin, guard: Any, release: Release, names: dict[str, Any]
     return bool(values[0]) is not guard.negated if known else None
 
 
-def _expanded(site: _Site, node: ast.Call, names: dict[str, Any]) -> tuple[ast.Call, dict[str, Any]]:
+def _expanded(site: Site, node: ast.Call, names: dict[str, Any]) -> tuple[ast.Call, dict[str, Any]]:
     """A call with its `*row` and `**row` written out, and the names that its new arguments need; as it is where they cannot be read."""
     inside = dict(names)
 
@@ -159,7 +152,7 @@ def _expanded(site: _Site, node: ast.Call, names: dict[str, Any]) -> tuple[ast.C
     return ast.copy_location(ast.Call(node.func, args, words), node), inside
 
 
-def _hook(site: _Site, node: ast.Call, names: dict[str, Any]) -> tuple[Definition | ast.Lambda, Scope] | None:
+def _hook(site: Site, node: ast.Call, names: dict[str, Any]) -> tuple[Definition | ast.Lambda, Scope] | None:
     """The hook's definition: what stands below the `@`, what the decorator is called with, or the second argument."""
     plugin, call = site.plugin, site.call
     if not site.callee.decorates:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sglang_plug.checks.model import Level
 from sglang_plug.checks.source.found import found
 from sglang_plug.contract import peculiarities
+from sglang_plug.contract.constants import is_constant
 from sglang_plug.contract.model import CALLABLE, Kind, Presence
 from sglang_plug.contract.signatures import yields
 from sglang_plug.core.words import a
@@ -30,7 +31,11 @@ _LOSING = {
 
 
 def judge_target(hook: Registration, release: Release) -> Iterator[Finding]:
-    """SP501, SP503–SP511, SP517, SP526, SP531: one hook's target."""
+    """SP501, SP503–SP511, SP517, SP526, SP531: one hook's target; SP532 where the call does not get so far."""
+    if hook.mistake is not None:
+        message, cause, hint = hook.mistake
+        yield _say(hook, "SP532", (hook.target or hook.target_text).replace(":", "."), message, cause=cause, hint=hint)
+        return
     if hook.target is None:
         yield _say(hook, "SP706", hook.target_text, f"this hook's target cannot be read from the source: {hook.target_text}")
         return
@@ -113,8 +118,10 @@ def _kind(hook: Registration, symbol: Symbol, release: Release) -> Iterator[Find
     if symbol.kind is Kind.PROPERTY:
         hint = "replace the class, or hook the function that the property calls"
         yield _say(hook, "SP506", name, f"{name} is a property: hooked, it becomes a method, which is always true", hint=hint)
-    elif symbol.kind is Kind.ATTRIBUTE and _is_plain_value(symbol):
-        yield _say(hook, "SP507", name, f"{name} is a value: hooked, it becomes a function", hint="set it in the plugin's callback instead")
+    elif is_constant(release, symbol):
+        hint = "set it in the plugin's callback instead"
+        cause = f"it is assigned {symbol.value}"
+        yield _say(hook, "SP507", name, f"{name} is a value: hooked, it becomes a function", cause=cause, hint=hint)
     elif symbol.kind is Kind.MODULE:
         yield _say(hook, "SP507", name, f"{name} is a module: it cannot be hooked", hint="hook a function or class in it")
     elif symbol.kind is Kind.EXTERNAL:
@@ -135,12 +142,6 @@ def _kind(hook: Registration, symbol: Symbol, release: Release) -> Iterator[Find
             )
     elif symbol.kind in CALLABLE:
         yield from _callable_kind(hook, symbol)
-
-
-def _is_plain_value(symbol: Symbol) -> bool:
-    return not symbol.varies and (
-        symbol.value.startswith(("'", '"', "(", "[", "{")) or symbol.value in {"None", "True", "False"} or symbol.value[:1].isdigit()
-    )
 
 
 def _callable_kind(hook: Registration, symbol: Symbol) -> Iterator[Finding]:

@@ -133,7 +133,7 @@ class _Walker:
         if isinstance(node, (ast.Try, ast.TryStar)):
             return self._try_blocks(node)
         if isinstance(node, (ast.With, ast.AsyncWith)):
-            return [(node.body, (Tried(True, True),) if _suppresses(node) else ())]
+            return [(node.body, (Tried(True, True, catches_types=True),) if _suppresses(node) else ())]
         if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
             return [(node.body, ()), (node.orelse, ())]
         if isinstance(node, ast.Match):
@@ -141,11 +141,12 @@ class _Walker:
         return []
 
     def _try_blocks(self, node: ast.Try | ast.TryStar) -> list[tuple[list[ast.stmt], Guards]]:
-        imports, attributes = catches(node.handlers)
+        imports, attributes, types = catches(node.handlers)
         wanted = tuple(dotted for part in node.body for dotted in self._wanted(part) if dotted.partition(".")[0] == "sglang")
         pure = all(isinstance(part, (ast.Import, ast.ImportFrom, ast.Assign, ast.Pass)) and not _calls(part) for part in node.body)
         pure = pure and all(dotted.partition(".")[0] == "sglang" for part in node.body for dotted in self._wanted(part))
-        inside: Guards = (Tried(imports, attributes, names_absence(node.handlers)),) if imports or attributes else ()
+        tried = Tried(imports, attributes, names_absence(node.handlers), catches_types=types)
+        inside: Guards = (tried,) if imports or attributes or types else ()
         blocks = [(node.body, inside)]
         blocks += [(handler.body, (Fallback(wanted, pure),)) for handler in node.handlers]
         behind: Guards = (_Passed(wanted),) if imports and wanted else ()
@@ -164,7 +165,7 @@ class _Walker:
         if isinstance(node, ast.If) and not node.orelse and _leaves(node.body) and not _is_typing_only(node.test):
             return (Test(node.test, scope, negated=True),)
         if isinstance(node, (ast.Try, ast.TryStar)) and node.handlers and all(_leaves(handler.body) for handler in node.handlers):
-            imports, attributes = catches(node.handlers)
+            imports, attributes, _ = catches(node.handlers)
             wanted = tuple(dotted for part in node.body for dotted in self._wanted(part) if dotted.partition(".")[0] == "sglang")
             passed: Guards = (_Passed(wanted),) if imports and wanted else ()
             names = _asked(node.body) if imports or attributes else frozenset()
@@ -190,6 +191,8 @@ class _Walker:
             self._visit_class(node, scope, guards)
         else:
             self._note_change(node, scope, guards)
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+                self.facts.statements.add(node.value)
             inner = scope
             if isinstance(node, (ast.For, ast.AsyncFor)):
                 inner = scope.inside_loop(node.target, node.iter)
