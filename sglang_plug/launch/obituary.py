@@ -171,7 +171,8 @@ class Listener:
         killed = error is not None and "SIGKILL" in error
         if known is None and (killed or (error is None and returncode == -signal.SIGKILL)):
             meaning = "nobody here sent that signal: the kernel ends processes this way when memory runs out"
-            hint = "see `dmesg | grep -i oom`; lower --mem-fraction-static"
+            less = "offload parts of the model" if (place or "").startswith("diffusion") else "lower --mem-fraction-static"
+            hint = f"see `dmesg | grep -i oom`; {less}"
         raised, guilty = self._raised(trace)
         if hint is None and (guilty or (trace and self.plugins)):
             hint = f"`{' '.join(filter(None, ['sglang-plug doctor', guilty]))}` tries {'it' if guilty else 'the plugins'} without an engine"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sglang_plug.checks.table import FAMILIES, RULES, Rule, near, rule
 from sglang_plug.data import data_dir
 from sglang_plug.errors import SglangPlugError, UsageError
@@ -16,7 +18,8 @@ def find(word: str) -> Rule:
     try:
         return rule(word)
     except KeyError as exc:
-        found = " or ".join(f"`sglang-plug explain {name}`" for name in near(word))
+        meant = () if re.fullmatch(r"SP\d+", word.upper()) else near(word)  # another number is another rule, not a slip
+        found = " or ".join(f"`sglang-plug explain {name}`" for name in meant)
         hint = f"did you mean {found}?" if found else "`sglang-plug explain` lists all rules"
         raise UsageError(f"no rule is called {word!r}", hint=hint) from exc
 

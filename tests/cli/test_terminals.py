@@ -15,8 +15,9 @@ import termios
 import pytest
 
 from sglang_plug.cli.app import run
+from sglang_plug.errors import UsageError
 from sglang_plug.launch.recording import HookRecord, ProcessRecord, Recording
-from sglang_plug.report import terminal
+from sglang_plug.report import rules, terminal
 from sglang_plug.report.hooks import table
 from sglang_plug.report.text import write
 from tests.plugins.install import SRT_PLATFORMS, SRT_PLUGINS, Site
@@ -195,3 +196,13 @@ def test_every_page_of_help_is_shown_on_a_narrow_ascii_terminal(site: Site):
         done = tell(site, *words, COLUMNS="40", TERM="dumb", PYTHONIOENCODING="ascii")
         assert done.returncode == 0, done.stderr
         assert b"doctor" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"), [("SP999", "`sglang-plug explain` lists all rules"), ("does-not-laod", "`sglang-plug explain does-not-load`")]
+)
+def test_another_number_is_another_rule_and_no_slip(word, hint):
+    with pytest.raises(UsageError) as told:
+        rules.find(word)
+    assert hint in (told.value.hint or "")
+    assert ("did you mean" in (told.value.hint or "")) is (word != "SP999")

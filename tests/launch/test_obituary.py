@@ -160,7 +160,7 @@ def test_where_nothing_is_known_doctor_is_the_way(log, hint):
 def test_a_diffusion_worker_that_was_killed():
     found = obituary("error: sglang-diffusionWorker-1 ended while serving (signal SIGKILL)")
     assert (found.process, found.error) == ("diffusion worker 1", "ended while serving (signal SIGKILL)")
-    assert "oom" in (found.hint or "")
+    assert "oom`; offload" in (found.hint or "")
     assert obituary("error: the port is taken").error == "the port is taken"
 
 
