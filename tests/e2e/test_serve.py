@@ -271,8 +271,11 @@ DRAWN = """
 
 def test_a_diffusion_server_has_made_a_picture_before_it_is_called_ready(site: Site, tmp_path: Path):
     site.add("drawn-dist", {DIFFUSION_PLUGINS: {"drawn": "drawn:register"}}, {"drawn.py": DRAWN})
+    site.add("idle-dist", {DIFFUSION_PLUGINS: {"idle": "idle:register"}}, {"idle.py": "def register(): pass"})
     env = {"SGLANG_USE_CPU_ENGINE": "1", "SGLANG_DIFFUSION_PLATFORM_OVERRIDE": "cpu", "SGLANG_PLUG_CACHE": str(tmp_path / "cache")}
     with serving(*STANDIN, "--runtime", "diffusion", env={**env, "PYTHONPATH": str(site.root)}) as server:
         (ready,) = [line for line in server.lines if READY in line]
         assert ready.rstrip().endswith("answered a request: one picture of 64x64, one step")
     assert re.findall(r"drawn: (.*)", server.log) == ["(64, 64, 3)"]
+    assert [line.strip() for line in server.lines if "SP516" in line] == ["warning SP516: plugin 'idle' registered no hook in any process"]
+    assert "SRTPlatform" not in server.log  # the other runtime's, which serves nothing

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from sglang_plug.core.resolution import Resolution
 from sglang_plug.errors import LaunchError
 from sglang_plug.launch import readiness, session, supervise, tree
 from sglang_plug.launch.preflight import Preflight
@@ -51,6 +52,13 @@ def test_what_the_log_says_in_passing_is_told_once(small, ledger, streams):
     )
     (warned,) = ledger.said("warned")
     assert "--model-id" in warned
+
+
+def test_the_selected_platforms_own_code_is_named_where_it_raises(small, ledger, streams):
+    chosen = Resolution("srt", "plugin", "acme", "small_engine:Plat", "acme-dist")  # the engine's file, as if it were the platform's
+    outcome = session.run(Preflight(small("--die", "import"), chosen), ledger, Options(guarded=False), out=streams[0], err=streams[1])
+    assert outcome.obituary is not None
+    assert (outcome.obituary.raised or "").startswith("plugin acme, ")
 
 
 def test_an_engine_that_nobody_could_look_into_is_told(small, ledger, streams):
