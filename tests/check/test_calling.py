@@ -49,6 +49,8 @@ RIGHT = {
         "except TypeError:\n    HookRegistry.register(T, around, hook_type=HookType.AROUND)"
     ),
     "another registry": "class Own:\n    def register(self, *a): ...\nOwn().register(T)",
+    "its own registry": "class HookRegistry:\n    @classmethod\n    def register(cls, *a): ...\nHookRegistry.register('gone.x', 1)",
+    "a registry handed in": "def add(HookRegistry):\n    HookRegistry.register(T)\nadd(HookRegistry)",
     "a hook made by a call": "HookRegistry.register(T, partial(around), HookType.AROUND)",
 }
 

@@ -103,8 +103,9 @@ def host_names(plugin: Plugin, node: ast.AST, scope: Scope, depth: int = 0) -> I
     if depth > _DEPTH:
         return
     if isinstance(node, ast.Name):
-        for bound in scope.lookup(node.id):
-            yield from _of_binding(plugin, bound, depth)
+        bounds = scope.lookup(node.id)
+        own = any(bound.what in {"class", "function"} and not bound.guards for bound in bounds)
+        yield from () if own else (name for bound in bounds for name in _of_binding(plugin, bound, depth))
     elif isinstance(node, ast.Attribute):
         for owner in host_names(plugin, node.value, scope, depth + 1):
             yield f"{owner}.{node.attr}"

@@ -16,7 +16,7 @@ from sglang_plug.contract.folding import dotted_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sglang_plug.checks.source.facts import FileFacts
+    from sglang_plug.checks.source.facts import Call, FileFacts
     from sglang_plug.checks.source.plugin import Plugin
     from sglang_plug.checks.source.scopes import Definition, Scope
     from sglang_plug.contract.catalogue import Release
@@ -62,7 +62,13 @@ def registrations(plugin: Plugin, release: Release) -> Iterator[Registration]:
         if callee is not None:
             node = callee.applied(call.node)
             if plugin.runs(_own(call.guards, node), call.scope, release):
-                yield from _registered(Site(plugin, facts, call, release, callee, known is not None), node)
+                yield from _registered(Site(plugin, facts, call, release, callee, known is not None and _imports(call)), node)
+
+
+def _imports(call: Call) -> bool:
+    """True where no class, function or parameter of the plugin bears the name by which the registry is called."""
+    first = (dotted_name(call.node.func) or "").partition(".")[0]
+    return not any(bound.what in {"class", "function", "parameter", "other"} for bound in call.scope.lookup(first))
 
 
 def _own(guards: tuple[Any, ...], node: ast.Call) -> tuple[Any, ...]:
