@@ -71,6 +71,7 @@ RAISES = [
     ("get_device_total_memory", (0,)),
     ("get_available_memory", (0,)),
     ("get_current_memory_usage", (None,)),
+    ("get_torch_distributed_backend_str", ()),
     ("get_default_attention_backend", ()),
     ("get_graph_runner_cls", ()),
     ("get_mha_kv_pool_cls", ()),
@@ -119,20 +120,13 @@ def test_cpu_architecture(machine: str, arch: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("device_type", "device_name", "backend"),
-    [
-        ("cuda", "x", "nccl"),
-        ("npu", "x", "hccl"),
-        ("xpu", "x", "xccl"),
-        ("musa", "x", "mccl"),
-        ("odd", "musa", "mccl"),
-        ("odd", "odd", "gloo"),
-        ("cpu", "x", "gloo"),
-    ],
+    ("device_type", "backend"), [("cuda", "nccl"), ("npu", "hccl"), ("xpu", "xccl"), ("musa", "mccl"), ("odd", "gloo"), ("cpu", "gloo")]
 )
-def test_distributed_backend_by_type_then_name(device_type: str, device_name: str, backend: str) -> None:
-    found = type("P", (SRTPlatform,), {"device_type": device_type, "device_name": device_name})()
-    assert found.get_torch_distributed_backend_str() == backend
+def test_the_engine_knows_a_backend_where_the_platform_names_none(device_type: str, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sglang.srt.distributed import parallel_state
+
+    monkeypatch.setattr(parallel_state, "current_platform", type("P", (SRTPlatform,), {"device_type": device_type, "device_name": "npu"})())
+    assert parallel_state._backend() == backend
 
 
 def test_inference_mode_and_seeds() -> None:

@@ -69,7 +69,16 @@ class GroupCoordinator:
         return int(box.item())
 
 
+_BACKENDS = {"cuda": "nccl", "xpu": "xccl", "hpu": "hccl", "npu": "hccl", "musa": "mccl"}
 _tp_group: GroupCoordinator | None = None
+
+
+def _backend() -> str:
+    """Return the platform's backend; of one that names none, what SGLang takes by its device type (since 0.5.14)."""
+    try:
+        return current_platform.get_torch_distributed_backend_str()
+    except NotImplementedError:
+        return _BACKENDS.get(current_platform.device_type, "gloo")
 
 
 def init_distributed(rank: int, size: int, local_rank: int, init_method: str) -> GroupCoordinator:
@@ -80,7 +89,7 @@ def init_distributed(rank: int, size: int, local_rank: int, init_method: str) ->
     """
     global _tp_group  # noqa: PLW0603 - one group a process
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo" if os.path.exists("/sys/class/net/lo") else "lo0")
-    backend = current_platform.get_torch_distributed_backend_str()
+    backend = _backend()
     dist.init_process_group(backend=backend, init_method=init_method, rank=rank, world_size=size, timeout=_PATIENCE)
     if current_platform.is_out_of_tree():
         device = current_platform.get_group_coordinator_device(local_rank)

@@ -56,8 +56,6 @@ class DeviceCapability(NamedTuple):
         return self.major * 10 + self.minor
 
 
-_DISTRIBUTED_BACKENDS = {"cuda": "nccl", "xpu": "xccl", "hpu": "hccl", "cpu": "gloo", "npu": "hccl", "musa": "mccl"}
-
 
 class DeviceMixin:
     """The device's identity and operations. Override the three attributes and what your device does differently."""
@@ -158,9 +156,8 @@ class DeviceMixin:
         raise NotImplementedError
 
     def get_torch_distributed_backend_str(self) -> str:
-        """Return the torch.distributed backend: by `device_type`, then by `device_name`, else gloo (since 0.5.14)."""
-        by_name = _DISTRIBUTED_BACKENDS.get(self.device_name, "gloo")
-        return _DISTRIBUTED_BACKENDS.get(self.device_type, by_name)
+        """[Planned in the document, called since 0.5.14] Return the torch.distributed backend."""
+        raise NotImplementedError
 
     def get_communicator_class(self) -> type | None:
         """[Planned] Return the class of the device's own communicator, or None."""

@@ -27,6 +27,9 @@ class MpsDeviceMixin(DeviceMixin):
     def get_current_memory_usage(self, device: Any = None) -> float:
         return float(torch.mps.driver_allocated_memory())
 
+    def get_torch_distributed_backend_str(self) -> str:
+        return "gloo"
+
     def get_device(self, device_id: int = 0) -> Any:
         """Return the device. Raises: ValueError: there is only one."""
         if device_id not in (-1, 0):

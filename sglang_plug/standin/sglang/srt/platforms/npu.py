@@ -30,6 +30,9 @@ class NPUDeviceMixin(DeviceMixin):
     def is_pin_memory_available(self, device: Any = None) -> bool:
         return str(device) != "cpu"
 
+    def get_torch_distributed_backend_str(self) -> str:
+        return "hccl"
+
     def get_device(self, device_id: int = 0) -> Any:
         return torch.device("npu", device_id)
 
