@@ -14,7 +14,7 @@ from sglang_plug.contract.model import CALLABLE, Kind, Presence
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.sglang
+pytestmark = [pytest.mark.sglang, pytest.mark.timeout(900)]
 
 CHILD = """
 import importlib, inspect, json, sys, types, warnings
@@ -53,7 +53,6 @@ PLACES = (
 )
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize(("fixture", "version"), [("real_sglang", "0.5.23"), ("real_sglang_0521", "0.5.21")])
 def test_names_and_signatures_agree_with_imports(request: pytest.FixtureRequest, tmp_path: Path, fixture: str, version: str):
     python = request.getfixturevalue(fixture)

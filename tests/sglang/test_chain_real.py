@@ -16,7 +16,7 @@ from sglang_plug.core.entrypoints import Candidate
 from sglang_plug.core.policy import Policy, policy
 from sglang_plug.core.selection import Activation, Detection, ErrorFacts, select
 
-pytestmark = pytest.mark.sglang
+pytestmark = [pytest.mark.sglang, pytest.mark.timeout(900)]
 
 INSTALLED: tuple[tuple[tuple[str, str, str], ...], ...] = (
     (),

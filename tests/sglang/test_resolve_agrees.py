@@ -22,7 +22,7 @@ from tests.plugins.install import DIFFUSION_PLATFORMS, DIFFUSION_PLUGINS, SRT_PL
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-pytestmark = pytest.mark.sglang
+pytestmark = [pytest.mark.sglang, pytest.mark.timeout(900)]
 
 ENGINES = {"0.5.23": "real_sglang", "0.5.21": "real_sglang_0521", "0.5.17": "real_sglang_0517"}  # release -> fixture
 GROUPS = {"srt": (SRT_PLATFORMS, SRT_PLUGINS), "diffusion": (DIFFUSION_PLATFORMS, DIFFUSION_PLUGINS)}

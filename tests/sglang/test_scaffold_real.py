@@ -16,7 +16,7 @@ from tests.e2e.server import SMALL, serving
 from tests.scaffold.environments import ROOT, Environment, run
 from tests.scaffold.making import FORMS, make
 
-pytestmark = pytest.mark.sglang
+pytestmark = [pytest.mark.sglang, pytest.mark.timeout(900)]
 
 BORROWED = (
     "pytest",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.sglang
+pytestmark = [pytest.mark.sglang, pytest.mark.timeout(900)]
 
 PROMPT = "hello world"
 TWO_RANKS = {"SGLANG_CPU_OMP_THREADS_BIND": "0|1"}
