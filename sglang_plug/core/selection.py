@@ -126,6 +126,7 @@ class _Walk:
         self.load = load if policy.imports_first else None
         self.steps: list[Step] = []
         self.strict = not policy.open_activation
+        self.asked: dict[str, list[Candidate]] = {}
 
     def run(self, settings: Settings, candidates: Iterable[Candidate]) -> Resolution:
         policy = self.policy
@@ -208,7 +209,7 @@ class _Walk:
 
     def automatic(self, settings: Settings, candidates: tuple[Candidate, ...]) -> Resolution:
         self.validate(candidates)
-        asked = self.allowed(settings, candidates)
+        asked = self.asked = self.allowed(settings, candidates)
         active: dict[str, tuple[Candidate, Activation]] = {}
         for name, group in asked.items():
             outcome, chosen = self.last(group)
@@ -281,7 +282,7 @@ class _Walk:
         if error is not None:
             doing = "import" if error.phase == "load" else "activate()"
             if self.strict or outcome.fatal:
-                failure = Failure(error.type, error.message, cause=error.cause or str(error), hint="try: sglang-plug doctor")
+                failure = Failure(error.type, error.message, cause=error.cause or str(error), hint=self.way_out(name))
                 why = error.message if error.message.startswith((doing, "its import")) else f"{doing} failed: {error.cause or error}"
                 self.stop("activate", name, "raised", failure, why=why, seconds=outcome.seconds)
             why = f"{doing} failed: {error.cause or error}{GOES_ON}"
@@ -290,16 +291,22 @@ class _Walk:
             self.note("activate", name, "inactive", "activate() returned None: its hardware is absent", outcome.seconds, dist=dist)
         elif self.policy.checks_return and not (outcome.returned or "").strip():
             message = f"{self.policy.label} platform plugin {name!r} must return a non-empty class qualname or None"
-            hint = 'return "package.module.Class" from activate()'
+            hint = 'return "package.module:Class" from activate()'
             self.stop("activate", name, "bad-return", Failure("TypeError", message, cause=f"it returned {a(str(outcome.kind))}", hint=hint))
         else:
             shown = outcome.returned if outcome.returned is not None else a(str(outcome.kind))
             self.note("activate", name, "active", f"activate() returned {shown}", outcome.seconds, dist=dist, qualname=outcome.returned)
         return outcome
 
+    def way_out(self, name: str) -> str:
+        """Return what to do about a platform whose failure ends the runtime."""
+        other = next((other for other in self.asked if other != name), None)
+        without = f"to go on without it: export {self.policy.selector}={other}; " if other and self.policy.selector else ""
+        return f"{without}where its device is absent, its callback must return None; sglang-plug doctor {name} says what to correct"
+
     def plugin(self, candidate: Candidate, outcome: Activation) -> Resolution:
         name, qualname = candidate.name, outcome.returned
-        hint = 'return "package.module.Class" from activate()'
+        hint = 'return "package.module:Class" from activate()'
         if qualname is None:
             expected = f"expected string or bytes-like object, got {outcome.kind!r} from {name!r}"
             if outcome.kind == "bytes":

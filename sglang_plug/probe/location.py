@@ -34,11 +34,25 @@ def judge(resolution: Resolution, found: Mapping[str, Any], *, has_sglang: bool)
         return _present(qualname, found, place), None
     if verdict == "dynamic":
         return Step("source", qualname, "doubtful", f"only an import can tell: {found['why']}"), None
-    near = f"; did you mean {found['near'][0]}?" if found["near"] else ""
-    why = found["why"] + near
-    hint = f"return {found['near'][0]!r} from activate()" if found["near"] else f"correct what activate() of {resolution.name!r} returns"
+    why = found["why"] + (f"; did you mean {found['near'][0]}?" if found["near"] else "")
+    hint = (
+        f"return {_meant(qualname, found)!r} from activate()"
+        if found["near"]
+        else f"correct what activate() of {resolution.name!r} returns"
+    )
     failure = Failure(_host_error(qualname, found), why, cause=_masking(resolution, found, place), hint=hint)
     return Step("source", qualname, "failed", why if place is None else f"{why} ({place})"), failure
+
+
+def _meant(qualname: str, found: Mapping[str, Any]) -> str:
+    """Return the class that was probably meant, with a colon, by which the host shows the true cause of a failing import."""
+    dotted, near, module = qualname.strip().replace(":", "."), str(found["near"][0]), str(found["module"])
+    if found["verdict"] == "missing_name":
+        return f"{module}:{near[len(module) + 1 :]}{dotted[len(module) + 1 + len(found['name']) :]}"
+    if ":" in qualname:
+        return near + qualname.strip()[len(module) :]
+    package, _, name = (near + dotted[len(module) :]).rpartition(".")
+    return f"{package}:{name}"
 
 
 def _present(qualname: str, found: Mapping[str, Any], place: str) -> Step:

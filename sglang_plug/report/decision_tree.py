@@ -44,7 +44,7 @@ def _branch(decision: Decision) -> list[Line]:
             "hooks",
             brief(f"{choice.candidate.name} ({choice.candidate.dist})"),
             choice.verdict,
-            brief(_plugin_why(choice.why, required=choice.required)),
+            brief(_plugin_why(choice.why, required=choice.required and choice.verdict == "load")),
         )
         for choice in decision.choices
     ]

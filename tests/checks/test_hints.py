@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from sglang_plug.checks.model import Level
 from sglang_plug.checks.rehearsal import Limits
 from tests.checks.conftest import by_name, run
 from tests.checks.galleries import GIVES, gives, plat
-from tests.plugins.install import SRT_PLATFORMS, Site
+from tests.plugins.install import DIFFUSION_PLATFORM, DIFFUSION_PLATFORMS, DIFFUSION_PLUGINS, PLATFORM, SRT_PLATFORMS, Site, platform
 
 ABSENT = "return None"
 #: name -> (text of MOD/__init__.py, text of MOD/plat.py, code, what its hint, cause or message says)
@@ -22,10 +23,10 @@ ADVICE: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "variable": ("import os\ndef activate(): return os.environ['ACME_HOME']\n", plat(), "SP302", ("export ACME_HOME=",)),
     "group": ("def activate(): raise ExceptionGroup('all', [OSError('first'), KeyError('b')])\n", plat(), "SP302", ("OSError: first",)),
     "crash": ("import ctypes\ndef activate():\n    ctypes.string_at(0)\n", plat(), "SP304", ("__init__.py:3 in activate", "string_at")),
-    "class_slip": (gives("'MOD.plat.Plta'"), plat(), "SP401", ("return 'pl_class_slip.plat.Plat'", "__init__.py")),
+    "class_slip": (gives("'MOD.plat.Plta'"), plat(), "SP401", ("return 'pl_class_slip.plat:Plat'", "__init__.py")),
     "class_case": (gives("'MOD.plat:plat'"), plat(), "SP401", ("return 'pl_class_case.plat:Plat'",)),
-    "module_slip": (gives("'MOD.plta.Plat'"), plat(), "SP401", ("return 'pl_module_slip.plat.Plat'",)),
-    "module_alone": (gives("'MOD.plat'"), plat(), "SP403", ("return 'pl_module_alone.plat.Plat'",)),
+    "module_slip": (gives("'MOD.plta.Plat'"), plat(), "SP401", ("return 'pl_module_slip.plat:Plat'",)),
+    "module_alone": (gives("'MOD.plat'"), plat(), "SP403", ("return 'pl_module_alone.plat:Plat'",)),
     "method_slip": (
         GIVES,
         plat(without=("get_device_uuid",), body="def get_devce_uuid(self, device_id=0): return ''"),
@@ -60,3 +61,34 @@ def test_where_a_wrong_name_is_returned(report):
     found = next(f for f in by_name(report)["class_slip"] if f.code == "SP401")
     assert found.location is not None
     assert (found.location.path.rpartition("/")[2], found.location.line) == ("__init__.py", 2)
+
+
+def test_the_quick_way_out_of_another_platforms_failure(tmp_path):
+    """Diffusion, and SRT where the process ends, do not start for a platform that nobody asked for: selecting another leaves it out."""
+    site = Site(tmp_path / "site")
+    for group, text in ((DIFFUSION_PLATFORMS, "import absent_driver\n"), (SRT_PLATFORMS, "import os\ndef activate(): os._exit(3)\n")):
+        platform(site, f"good{group[7]}", group=group, plat=DIFFUSION_PLATFORM if group is DIFFUSION_PLATFORMS else PLATFORM)
+        platform(site, f"bad{group[7]}", text, group=group)
+    found = {f.code: f for f in run(site, tmp_path / "cwd").findings if f.level is Level.ERROR}
+    assert set(found) == {"SP301", "SP303"}
+    assert str(found["SP301"].hint).endswith("; to go on without it: export SGLANG_DIFFUSION_PLATFORM_OVERRIDE=goodm")
+    assert str(found["SP303"].hint).endswith("; to go on without it: export SGLANG_PLATFORM=goods")
+
+
+def test_no_way_out_where_none_is_needed(tmp_path):
+    """SRT goes on without a platform that raises, and a selected one has no other."""
+    site = Site(tmp_path / "site")
+    platform(site, "good")
+    platform(site, "bad", "def activate(): raise OSError('x')\n")
+    for env in ({}, {"SGLANG_PLATFORM": "bad"}):
+        hints = [str(f.hint) for f in run(site, tmp_path / "cwd", env=env, runtimes=("srt",)).findings]
+        assert not [hint for hint in hints if "to go on without it" in hint]
+
+
+def test_hooks_behind_a_platform_that_fails_are_said(tmp_path):
+    site = Site(tmp_path / "site")
+    entry_points = {DIFFUSION_PLATFORMS: {"da": "da:activate"}, DIFFUSION_PLUGINS: {"da_hooks": "da:register"}}
+    site.add("da-dist", entry_points, {"da.py": "def activate(): raise OSError('x')\ndef register(): pass\n"})
+    found = by_name(run(site, tmp_path / "cwd", runtimes=("diffusion",)))["da_hooks"]
+    assert [f.code for f in found] == ["SP603"]
+    assert "diffusion ends before it loads hook plugins" in found[0].message

@@ -14,7 +14,7 @@ import pytest
 
 from sglang_plug.cli.app import run
 from tests.plugins import install
-from tests.plugins.install import DIFFUSION_PLATFORM, DIFFUSION_PLATFORMS, SRT_PLATFORMS, SRT_PLUGINS, Site
+from tests.plugins.install import DIFFUSION_PLATFORM, DIFFUSION_PLATFORMS, DIFFUSION_PLUGINS, SRT_PLATFORMS, SRT_PLUGINS, Site
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,6 +136,32 @@ def test_a_platform_that_the_allowlist_leaves_out_is_named(tool: Callable[..., A
     assert "hint: add pa to SGLANG_PLUGINS, or: export SGLANG_PLATFORM=pa" in answer.out
 
 
+def test_a_skipped_hook_aborts_nothing(tool: Callable[..., Answer], site: Site) -> None:
+    install.platform(site, "da", group=DIFFUSION_PLATFORMS, plat=DIFFUSION_PLATFORM)
+    entry_points = {DIFFUSION_PLATFORMS: {"db": "db:activate"}, DIFFUSION_PLUGINS: {"db_hooks": "db:register"}}
+    site.add("db-dist", entry_points, {"db.py": "def register(): pass\ndef activate(): return 'da.plat:Plat'\n"})
+    own = {"SGLANG_DIFFUSION_PLATFORM_OVERRIDE": "db"}
+    loaded = tool("resolve", "--runtime", "diffusion", **own).out.splitlines()[-1]
+    skipped = tool("resolve", "--runtime", "diffusion", SGLANG_PLUGINS="other", **own).out.splitlines()[-1]
+    assert "required: its failure aborts startup" in loaded
+    assert skipped.endswith("not in SGLANG_PLUGINS")
+
+
+@pytest.mark.parametrize("name", ["da.plat.Plta", "da.plat:Plta", "da.plta:Plat"])
+def test_the_name_that_is_meant_has_a_colon(tool: Callable[..., Answer], site: Site, name: str) -> None:
+    install.platform(site, "da", f"def activate(): return {name!r}\n")
+    assert "hint: return 'da.plat:Plat' from activate()" in tool("resolve", "--runtime", "srt").out
+
+
+def test_a_failing_platform_has_a_repair_and_a_way_out(tool: Callable[..., Answer], site: Site) -> None:
+    install.platform(site, "da", RAISES, group=DIFFUSION_PLATFORMS)
+    repair = "where its device is absent, its callback must return None; sglang-plug doctor da says what to correct"
+    assert f"hint: {repair}" in tool("resolve", "--runtime", "diffusion").out
+    install.platform(site, "db", group=DIFFUSION_PLATFORMS, plat=DIFFUSION_PLATFORM)
+    found = tool("resolve", "--runtime", "diffusion").out
+    assert f"hint: to go on without it: export SGLANG_DIFFUSION_PLATFORM_OVERRIDE=db; {repair}" in found
+
+
 def test_hooks_of_an_inactive_vendor_run_and_are_mentioned(tool: Callable[..., Answer], site: Site) -> None:
     site.add(
         "pb-dist", {SRT_PLATFORMS: {"pb": "pb:activate"}, SRT_PLUGINS: {"pb_hooks": "pb:f"}}, {"pb.py": "def activate(): return None\n"}
@@ -251,6 +277,61 @@ def test_where_a_hook_fires(tool: Callable[..., Answer]) -> None:
     gone = tool("resolve", "--hook", "sglang.srt.managers.scheduler.Scheduler.run_bach", "--sglang", "0.5.23")
     assert gone.status == 1
     assert "did you mean sglang.srt.managers.scheduler.Scheduler.run_batch?" in gone.out
+
+
+MAIN, SCHEDULER = "main: subprocess launcher, HTTP server, TokenizerManager", "scheduler (one a rank)"
+
+
+@pytest.mark.parametrize(
+    ("target", "main", "scheduler"),
+    [  # by the calls in the wheel of 0.5.23
+        ("sampling.sampling_params.SamplingParams.normalize", "yes", "no"),
+        ("sampling.sampling_batch_info.SamplingBatchInfo.from_schedule_batch", "no", "yes"),
+        ("lora.lora_registry.LoRARegistry.acquire", "yes", "no"),
+        ("managers.tokenizer_control_mixin.TokenizerControlMixin.flush_cache", "yes", "no"),
+        ("managers.tokenizer_manager.TokenizerManager.flush_cache", "yes", "no"),
+        ("managers.disagg_service.start_disagg_service", "yes", "no"),
+        ("managers.multi_tokenizer_mixin.TokenizerWorker.__init__", "no", "no"),
+        ("managers.multimodal_processor.get_mm_processor", "maybe", "maybe"),
+        ("managers.mm_utils.wrap_shm_features", "maybe", "maybe"),
+        ("layers.moe.topk.select_experts", "maybe", "yes"),
+        ("models.llama.LlamaForCausalLM.forward", "no", "yes"),
+        ("managers.scheduler.Scheduler.run_batch", "no", "yes"),
+        ("managers.scheduler.ServerArgs", "yes", "maybe"),  # a REPLACE goes wherever the class is held
+    ],
+)
+def test_where_a_hook_fires_is_told_as_far_as_it_is_known(tool: Callable[..., Answer], target: str, main: str, scheduler: str) -> None:
+    answer = tool("resolve", "--hook", f"sglang.srt.{target}", "--sglang", "0.5.23", "--format", "json")
+    places = {place["role"]: place["fires"] for place in answer.document["hook"]["processes"]}
+    assert (places[MAIN], places[SCHEDULER]) == (main, scheduler)
+    assert answer.status == (1 if {*places.values()} == {"no"} else 0)
+
+
+@pytest.mark.parametrize(
+    ("target", "word"),
+    [
+        (":Scheduler", "does not read the target 'sglang.srt.managers.scheduler:Scheduler'"),
+        ("", "in the place of the module"),
+        (".logger", "in the place of the value"),
+    ],
+)
+def test_a_target_that_cannot_be_hooked_fires_nowhere(tool: Callable[..., Answer], target: str, word: str) -> None:
+    answer = tool("resolve", "--hook", f"sglang.srt.managers.scheduler{target}", "--sglang", "0.5.23")
+    assert (answer.status, "does not work in SGLang 0.5.23" in answer.out, word in answer.out) == (1, True, True), answer.out
+
+
+def test_a_what_if_is_taken_as_it_is_written(tool: Callable[..., Answer], site: Site) -> None:
+    """The alias wins, as in SGLang, whether it was set before or is a what-if too; --platform means what it says."""
+    install.platform(site, "pa")
+    install.platform(site, "pb")
+    asked = ("resolve", "--runtime", "srt", "--format", "json", "--env", "SGLANG_PLATFORM=pb")
+    for answer in (tool(*asked, SGL_PLATFORM="pa"), tool(*asked, "--env", "SGL_PLATFORM=pa")):
+        assert answer.document["runtimes"]["srt"]["name"] == "pa"
+        assert "SGL_PLATFORM is set too and wins" in answer.err
+    assert (
+        tool("resolve", "--runtime", "srt", "--format", "json", "--platform", "pb", SGL_PLATFORM="pa").document["runtimes"]["srt"]["name"]
+        == "pb"
+    )
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import shlex
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.checks.absent import import_hint
@@ -58,8 +59,21 @@ def failures(world: World) -> Iterator[Finding]:
         for phase in ("load", "call"):
             error = entry.error(phase)
             if error is not None:
-                yield _judge_failure(world, entry, phase, error)
+                yield _with_way_out(world, entry, _judge_failure(world, entry, phase, error))
                 break
+
+
+def _with_way_out(world: World, entry: Entry, finding: Finding) -> Finding:
+    """Add the quick way out where another platform can be selected: then this one is not even imported."""
+    ends = entry.runtime == "diffusion" or finding.code in {"SP303", "SP304", "SP305"}  # SRT goes on after all else
+    decision = world.decisions.get(entry.runtime)
+    if entry.kind != "platform" or not (ends and entry.host) or world.selected(entry.runtime) or decision is None:
+        return finding
+    others = [e for e in world.of("platform", entry.runtime) if e.host and e.name != entry.name and not e.failed]
+    other = next((e.name for e in others if (e.report.get("returned") or {}).get("text")), None)
+    if other is None or decision.policy.selector is None:
+        return finding
+    return replace(finding, hint=f"{finding.hint}; to go on without it: export {decision.policy.selector}={shlex.quote(other)}")
 
 
 def _judge_failure(world: World, entry: Entry, phase: str, error: Mapping[str, Any]) -> Finding:
@@ -145,7 +159,7 @@ def _raise_hint(world: World, entry: Entry, root: Mapping[str, Any], phase: str)
     imported = import_hint(root, entry.module, prefix) if root.get("module") else None
     if imported is not None or root["builtin"] in MISTAKES:
         hint = imported or f"correct {at}"
-        if root.get("meant"):
+        if root.get("meant") and not imported:
             hint += f"; did you mean {root['meant'][0]}?"
         foreign = imported and not str(root["module"]).startswith(entry.module.partition(".")[0])
         return f"{hint}; where the device may be absent, import it in the callback and return None" if foreign and platform else hint
@@ -163,7 +177,7 @@ def _raise_hint(world: World, entry: Entry, root: Mapping[str, Any], phase: str)
 
 def _judge_load(world: World, entry: Entry, error: Mapping[str, Any], after: str, shared: dict[str, Any]) -> Finding:
     root = error["root"]
-    missing = root.get("module")
+    missing = root.get("module") if "near" in root else None  # of what is there and lacks a name, nothing is missing
     top = entry.module.partition(".")[0]
     if missing and (missing == entry.module or entry.module.startswith(missing + ".")):
         dist: Mapping[str, Any] = next((row for row in world.facts["distributions"] if row["where"] == entry.row["where"]), {})
@@ -246,7 +260,8 @@ def endings(world: World) -> Iterator[Finding]:
     for entry in world.tried:
         trial = entry.trial or {}
         if trial.get("value") is None:
-            yield _judge_ending(world, entry, trial["ended"], PHASE_WORDS.get(trial.get("phase") or "", "its import or callback"))
+            phase = PHASE_WORDS.get(trial.get("phase") or "", "its import or callback")
+            yield _with_way_out(world, entry, _judge_ending(world, entry, trial["ended"], phase))
 
 
 def endings_of_application(world: World) -> Iterator[Finding]:

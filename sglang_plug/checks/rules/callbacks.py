@@ -56,7 +56,7 @@ def bad_return(world: World) -> Iterator[Finding]:
                 yield find(
                     "SP308",
                     entry.subject(),
-                    f"{entry.label} returned {why}; a callback returns 'package.module.Class' or None: {_fatal(entry)}",
+                    f"{entry.label} returned {why}; a callback returns 'package.module:Class' or None: {_fatal(entry)}",
                     hint=_return_hint(returned),
                     location=location,
                 )

@@ -119,12 +119,18 @@ def _nearest(path: str, root: Mapping[str, Any]) -> str:
     """Say which name may be meant in place of the one on `path` that is not there."""
     missing = root.get("module")
     if missing and root.get("near"):
-        return f"return {root['near'][0] + path[len(missing) :]!r}"
+        return f"return {_with_colon(root['near'][0] + path[len(missing) :])!r}"
     gone = re.search(r"module '([\w.]+)' has no attribute '(\w+)'", root["message"])
     if gone is None or not root.get("meant"):
         return f"correct {path!r} to 'package.module:Class', as it can be imported"
     parent, rest = gone[1], path[len(gone[1]) + 1 + len(gone[2]) :]
-    return f"return {parent + path[len(parent)] + root['meant'][0] + rest!r}"
+    return f"return {_with_colon(parent + path[len(parent)] + root['meant'][0] + rest)!r}"
+
+
+def _with_colon(path: str) -> str:
+    """Return a class's name in the form in which SGLang shows the true cause of an import that fails."""
+    module, _, name = path.rpartition(".")
+    return path if ":" in path else f"{module}:{name}"
 
 
 def _is_absent(error: Mapping[str, Any]) -> bool:
@@ -154,7 +160,7 @@ def wrong_base(world: World) -> Iterator[Finding]:
             entry.subject(target=str((entry.report.get("returned") or {}).get("text"))),
             f"{entry.label} leads to {what}, which is no subclass of {base} ({facts['base']})",
             cause=f"it derives from {other}, the other runtime's base class" if other else None,
-            hint=f"return '{(entry.report['returned'])['text'].strip()}.{facts['holds'][0]}'"
+            hint=f"return '{(entry.report['returned'])['text'].strip()}:{facts['holds'][0]}'"
             if facts.get("holds")
             else f"class {str(facts.get('qualname', 'MyPlatform')).rpartition('.')[2]}({base}): …",
             location=class_place(facts),

@@ -141,6 +141,13 @@ def not_examined(world: World) -> Iterator[Finding]:
                 f"{entry.label} was not run, as SGLang does not run it here: {entry.skipped}",
                 hint=f"to examine it all the same: sglang-plug doctor {entry.name}",
             )
+        elif entry.kind == "hook plugin" and entry.tried and entry.host and entry.trial is None and _host_fails(world, entry.runtime):
+            yield find(
+                "SP603",
+                entry.subject(),
+                f"{entry.label} was not run: {entry.runtime} ends before it loads hook plugins, as no platform can be had",
+                hint="repair what is told of the platforms first",
+            )
         elif entry.tried and entry.host and entry.trial is None and _went_on_without(world, entry.runtime):
             yield find(
                 "SP603",
@@ -149,6 +156,13 @@ def not_examined(world: World) -> Iterator[Finding]:
                 hint=f"sglang-plug doctor {entry.name}",
                 level=Level.WARNING,
             )
+
+
+def _host_fails(world: World, runtime: str) -> bool:
+    """True where the host ended while it chose its platform."""
+    verdict = world.rehearsal.get("verdict", {}).get(runtime)
+    value = (verdict or {}).get("value")
+    return verdict is not None and (value is None or "error" in value["phases"]["host"])
 
 
 def _went_on_without(world: World, runtime: str) -> bool:
