@@ -150,7 +150,7 @@ def _say(exc: Any) -> None:
         return
     from sglang_plug.report.text import print_error
 
-    message, _, meant = exc.format_message().partition(" Did you mean ")
+    message, _, meant = " ".join(exc.format_message().split()).partition(" Did you mean ")
     if near := getattr(exc, "possibilities", None):
         message, meant = exc.message, f"{' or '.join(near)}?"
     command = exc.ctx.command_path if getattr(exc, "ctx", None) else "sglang-plug"

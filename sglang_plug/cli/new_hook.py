@@ -78,7 +78,7 @@ def new_hook(
 ) -> None:
     """Make a hook whose signature is the target's own.
 
-    As it comes, the hook changes nothing: edit its body. An unknown target is refused with near names.
+    As it comes, the hook changes nothing: edit its body. A target that is unknown, or on which no hook has an effect, is refused.
 
     Examples:
 
@@ -95,6 +95,7 @@ def new_hook(
     from sglang_plug.errors import UsageError
     from sglang_plug.scaffold import hook, releases
     from sglang_plug.scaffold.answers import judge_name
+    from sglang_plug.scaffold.occupied import refuse_taken
 
     ask = not yes and sys.stdin.isatty() and sys.stderr.isatty()
     if target is None:
@@ -108,10 +109,14 @@ def new_hook(
     if into is not None and output != Path():
         raise UsageError("--into and --output exclude each other", hint="--into adds to a project where it is")
     judged = judge_name(name, command="new-hook") if into is None and name is not None else None
+    if judged is not None and not force:
+        refuse_taken(judged, output / judged.distribution, command="new-hook")
     release, note = releases.choose(sglang)
     if note:
         typer.echo(f"note: {note}", err=True)
     answers = hook.judge_target(target, kind.value, runtime.value if runtime else None, release)
+    if not force:
+        hook.refuse_dead(answers)
     added = hook.addition(answers, into, name) if into is not None else None
     for warning in hook.warnings(answers):
         typer.echo(f"warning: {warning}", err=True)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sglang_plug.cli.page import Page
 from sglang_plug.cli.writing import DryRun, Force, Output, Release, Yes, deliver
+
+if TYPE_CHECKING:
+    from sglang_plug.scaffold.answers import PlatformAnswers
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -74,6 +77,7 @@ def new_platform(
     from sglang_plug.errors import UsageError
     from sglang_plug.scaffold import platform, releases
     from sglang_plug.scaffold.answers import PlatformAnswers, judge_device_type, judge_name
+    from sglang_plug.scaffold.occupied import refuse_taken
 
     ask = not yes and sys.stdin.isatty() and sys.stderr.isatty()
     if name is None:
@@ -81,6 +85,8 @@ def new_platform(
             raise UsageError("a name is missing", hint="`sglang-plug new-platform my-chip`")
         name = typer.prompt("Name of the package", err=True)
     judged = judge_name(name)
+    if not force:
+        refuse_taken(judged, output / judged.distribution, command="new-platform")
     if runtime is None:
         runtime = _runtime(typer.prompt("Runtime (srt, diffusion, both)", default="srt", err=True)) if ask else Runtime.SRT
     if device_type is None:
@@ -98,10 +104,14 @@ def new_platform(
     )
     if note:
         typer.echo(f"note: {note}", err=True)
+    if extension := platform.extension_of(answers.device_type):
+        typer.echo(
+            f"note: torch itself has no device {answers.device_type!r}: the platform is active where {extension} can be imported", err=True
+        )
     files = platform.files(answers)
     target = output / judged.distribution
     if deliver(files, target, dry_run=dry_run, force=force, ask=ask):
-        _next_steps(target, answers.srt, judged.package)
+        _next_steps(target, answers)
 
 
 def _runtime(answer: str) -> Runtime:
@@ -113,12 +123,15 @@ def _runtime(answer: str) -> Runtime:
         raise UsageError("no such runtime", subject=answer, hint="answer srt, diffusion or both") from None
 
 
-def _next_steps(target: Path, srt: bool, package: str) -> None:
+def _next_steps(target: Path, answers: PlatformAnswers) -> None:
     import shlex
 
+    package = answers.name.package
     typer.echo("\nnext:", err=True)
     typer.echo(f"  pip install -e {shlex.quote(f'{target}[test]')}", err=True)
     typer.echo("  sglang-plug doctor", err=True)
-    if srt:
+    if answers.srt:
         typer.echo(f"  sglang-plug serve --platform {package}", err=True)
+    if answers.diffusion:
+        typer.echo(f"  sglang-plug serve --runtime diffusion --platform {package}", err=True)
     typer.echo(f"  grep -rn VENDOR {shlex.quote(str(target / package))}    # the lines that are yours to replace", err=True)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 WIDEST_NAME = 30
 NARROWEST_PAGE = 30
+WHOLE = "\N{NON-BREAKING HYPHEN}"
 #: What typer adds about a number's range, which the error says in words, and about what the usage line shows already.
 NOISE = re.compile(r"  \[(?:x>=[\d.]+|required)\]$|; x>=[\d.]+(?=\]$)")
 
@@ -27,7 +28,7 @@ class Page(TyperCommand):
         return [self.options_metavar or "", *map(_usage, arguments)]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        _narrow(formatter)
+        _adapt(formatter)
         super().format_help(ctx, formatter)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -38,7 +39,7 @@ class GroupPage(TyperGroup):
     """The same for a command of commands, whose lines are never cut."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        _narrow(formatter)
+        _adapt(formatter)
         super().format_help(ctx, formatter)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -47,9 +48,12 @@ class GroupPage(TyperGroup):
         _write(formatter, {"Commands": rows} | _groups(self, ctx))
 
 
-def _narrow(formatter: Any) -> None:
-    """Let a page be as narrow as the terminal; typer stops at 50 columns."""
+def _adapt(formatter: Any) -> None:
+    """Let a page be as narrow as the terminal (typer stops at 50 columns), and break no word at its hyphen."""
     formatter.width = min(formatter.width, max(shutil.get_terminal_size().columns - 2, NARROWEST_PAGE))
+    write, write_text = formatter.write, formatter.write_text
+    formatter.write = lambda text: write(text.replace(WHOLE, "-"))
+    formatter.write_text = lambda text: write_text(text.replace("-", WHOLE))
 
 
 def _usage(argument: Any) -> str:
@@ -80,4 +84,4 @@ def _write(formatter: Any, groups: Mapping[str, Rows]) -> None:
     column = min(WIDEST_NAME, formatter.width * 2 // 5, longest)
     for title, rows in groups.items():
         with formatter.section(title):
-            formatter.write_dl([(name.ljust(column), text) for name, text in rows], col_max=column)
+            formatter.write_dl([(name.ljust(column), text.replace("-", WHOLE)) for name, text in rows], col_max=column)

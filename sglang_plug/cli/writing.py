@@ -18,7 +18,9 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be wri
 Force = Annotated[
     bool,
     typer.Option(
-        "--force", help="Write over files, and into a folder that is not empty. What would change is listed first.", rich_help_panel=PANEL
+        "--force",
+        help="Make it against advice; write over files, and into a folder that is not empty. What would change is listed first.",
+        rich_help_panel=PANEL,
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; take the defaults.", rich_help_panel=PANEL)]

@@ -32,6 +32,7 @@ NO_DEVICE: Final = {
     "hip": ("cuda", "torch calls ROCm's devices cuda"),
     "privateuse1": ("privateuseone", "torch calls the key PrivateUse1 privateuseone, until an extension renames it"),
 }
+KINDS: Final = {"new-platform": "device", "new-hook": "hooks"}  # what each command makes, as the end of a name
 _SEPARATORS = re.compile(r"[-_.]+")
 
 
@@ -67,21 +68,22 @@ def judge_name(text: str, *, command: str = "new-platform") -> Name:
         "this name cannot be a plugin package",
         subject=text[: MAX_NAME + 16],
         cause=reason,
-        hint=f"`sglang-plug {command} {propose(text)}` would do",
+        hint=f"`sglang-plug {command} {propose(text, command=command)}` would do",
     )
 
 
-def propose(text: str) -> str:
+def propose(text: str, *, command: str = "new-platform") -> str:
     """Return a name close to `text` that `judge_name` accepts."""
+    kind = KINDS[command]
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     words = re.findall(r"[A-Za-z0-9]+", plain.replace("\\", "/").rsplit("/", 1)[-1] if "/" in plain.strip("/\\") else plain)
     candidate = "-".join(words).lower()[: MAX_NAME - len("-device")].strip("-")
     if not candidate:
-        return "my-device"
+        return f"my-{kind}"
     if candidate[0].isdigit():
         candidate = f"dev-{candidate}"[: MAX_NAME - len("-device")].strip("-")
     if _reason_against_module(candidate.replace("-", "_")):
-        candidate = f"{candidate}-device"
+        candidate = f"{candidate}-{kind}"
     return candidate
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.contract import catalogue, peculiarities
+from sglang_plug.contract.diff import matching_names
 from sglang_plug.contract.model import CALLABLE, Kind
 from sglang_plug.core.policy import DIFFUSION, SRT
 from sglang_plug.core.words import a
@@ -18,6 +19,7 @@ from sglang_plug.scaffold.render import render
 from sglang_plug.scaffold.shape import WIDTH, HookType, shape
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from sglang_plug.contract.catalogue import Release
@@ -68,7 +70,7 @@ def judge_target(text: str, kind: HookType, runtime: str | None, release: str) -
     target = text.strip().replace(":", ".")
     symbol = page.find(target)
     if symbol is None:
-        near = page.near(target, limit=4)
+        near = page.near(target, limit=4) or tuple(_ending(page, target))[:4]
         raise ScaffoldError(
             f"SGLang {release} has no such name",
             subject=text,
@@ -78,6 +80,28 @@ def judge_target(text: str, kind: HookType, runtime: str | None, release: str) -
     _refuse_kind(symbol, kind, text)
     chosen = runtime or ("diffusion" if target.startswith("sglang.multimodal_gen.") else "srt")
     return HookAnswers(target, kind, chosen, page, symbol)
+
+
+def _ending(page: Release, part: str) -> Iterator[str]:
+    """The names that end in what was typed, where that is a name's end alone."""
+    if "." in part and not part.startswith("sglang."):
+        yield from (name for name in matching_names(page, part) if name.endswith(f".{part}"))
+
+
+def refuse_dead(answers: HookAnswers) -> None:
+    """Refuse a target on which a hook has no effect, or stops the start.
+
+    Raises:
+        ScaffoldError: it is one; the hint names a better one.
+    """
+    for note in peculiarities.of(answers.release, answers.target, replaces=answers.type == "replace"):
+        if note.level == "dead":
+            raise ScaffoldError(
+                "a hook on this target is of no use",
+                subject=answers.target,
+                cause=f"SGLang {answers.release.version} {note.text}",
+                hint=f"{f'`--target {note.instead}`; or ' if note.instead else ''}--force, to have it all the same",
+            )
 
 
 def _refuse_kind(symbol: Symbol, kind: HookType, text: str) -> None:

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 KNOWN_TO_TORCH: Final = frozenset({"cpu", "cuda", "xpu", "mps", "mtia"})
 
 
+def extension_of(device_type: str) -> str:
+    """Return the module that brings torch a device; empty where torch has it."""
+    return "" if device_type in KNOWN_TO_TORCH else f"torch_{device_type}"
+
+
 def files(answers: PlatformAnswers) -> dict[str, str]:
     """Return the package's files, path to text.
 
@@ -54,7 +59,7 @@ def values(answers: PlatformAnswers) -> dict[str, Any]:
         "diffusion": answers.diffusion,
         "hooks": answers.hooks,
         "device_type": answers.device_type,
-        "torch_extension": "" if answers.device_type in KNOWN_TO_TORCH else f"torch_{answers.device_type}",
+        "torch_extension": extension_of(answers.device_type),
         "release": answers.release,
         "before_0_5_22": version_key(answers.release) < (0, 5, 22),
         "status": status.get("srt", {}),

@@ -65,6 +65,8 @@ def test_a_page_is_as_wide_as_the_terminal(name: str, columns: int, monkeypatch:
     shown = re.sub(r"  Examples:\n\n(?:    .*\n)+", "", page)
     breakable = [line for line in shown.splitlines() if not re.match(r"  \S.*[<|]\w", line)]  # an option's choices are one word
     assert max(map(len, breakable)) <= min(columns, 80)
+    broken = re.findall(r"\w-\n\s*\w+", page)
+    assert not [word for word in broken if len(re.sub(r"\s", "", word)) < columns // 4], "a word is broken at its hyphen"
 
 
 @pytest.mark.parametrize(
@@ -170,6 +172,11 @@ def test_a_mistyped_command_is_answered_with_the_nearest():
         ("resolve --runtime sr", "--runtime", "'srt'?"),
         ("list --runtime=dif", "--runtime", "'diffusion'?"),
         ("completion bahs", "bahs", "'bash'?"),
+        (
+            "completion",
+            "error: missing argument 'SHELL'. Choose from: bash, zsh, fish, powershell\n",
+            "see `sglang-plug completion --help`",
+        ),
         ("contract shwo", "shwo", "'show'?"),
         ("contract diff 0.5.21", "'NEW'", "see `sglang-plug contract diff --help`"),
         ("contract show --method get_devic", "get_devic", "get_device"),

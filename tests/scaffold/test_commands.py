@@ -16,6 +16,7 @@ from sglang_plug.cli.app import run
 from tests.scaffold.making import make
 
 RUN_BATCH = "sglang.srt.managers.scheduler.Scheduler.run_batch"
+SERVER_ARGS = "sglang.srt.server_args.ServerArgs"
 
 
 @pytest.fixture(autouse=True)
@@ -25,6 +26,15 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def content(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("runtime", ["srt", "diffusion", "both"])
+def test_each_runtime_has_a_line_to_serve_with(capsys: pytest.CaptureFixture[str], tmp_path: Path, runtime: str) -> None:
+    assert run(["new-platform", "my-chip", "--runtime", runtime, "--output", str(tmp_path)]) == 0
+    lines = {"srt": "sglang-plug serve --platform my_chip", "diffusion": "sglang-plug serve --runtime diffusion --platform my_chip"}
+    for told in (capsys.readouterr().err, (tmp_path / "my-chip" / "README.md").read_text()):
+        said = {name for name, line in lines.items() if line in [row.strip() for row in told.splitlines()]}
+        assert said == ({"srt", "diffusion"} if runtime == "both" else {runtime})
 
 
 def test_a_platform_is_made_and_what_to_do_next_is_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,6 +77,20 @@ def test_a_dry_run_shows_everything_and_writes_nothing(capsys: pytest.CaptureFix
     assert content(tmp_path) == {}
 
 
+def test_a_name_is_taken_by_another_project_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(["new-hook", "x1", "--target", RUN_BATCH]) == 0
+    monkeypatch.syspath_prepend(tmp_path / "x1")
+    assert run(["new-hook", "x1", "--target", RUN_BATCH, "--dry-run"]) == 0
+    assert run(["new-hook", "x1", "--target", RUN_BATCH, "--output", "other", "--dry-run"]) == 1
+    assert run(["new-hook", "x1", "--target", RUN_BATCH, "--output", "other", "--force"]) == 0
+
+
+@pytest.mark.parametrize(("device", "told"), [("cpu", False), ("mps", False), ("bogus", True)])
+def test_a_device_that_torch_lacks_is_told_what_brings_it(device: str, told: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["new-platform", "x1", "--device-type", device]) == 0
+    assert ("active where torch_bogus can be imported" in capsys.readouterr().err) is told
+
+
 def test_an_existing_folder_is_refused_and_force_lists_first(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert run(["new-platform", "x1"]) == 0
     Path("x1/x1/hardware.py").write_text("mine")
@@ -105,6 +129,12 @@ def test_an_existing_folder_is_refused_and_force_lists_first(capsys: pytest.Capt
         (["new-hook", "x1", "--target", '{{ 7*7 }}"); import os; ("'], 1, '{{ 7*7 }}"); import os; ("'),
         (["new-platform", "x1", "--device-type", "privateuse1"], 1, "--device-type privateuseone"),
         (["new-platform", "torch-mlu", "--device-type", "mlu"], 1, "torch-mlu-device"),
+        (["new-platform", "pluggy"], 1, "new-platform pluggy-device`"),
+        (["new-hook", "pluggy", "--target", RUN_BATCH, "--dry-run"], 1, "`import pluggy` finds"),
+        (["new-hook", "numpy", "--target", RUN_BATCH], 1, "new-hook numpy-hooks`"),
+        (["new-hook", "x1", "--target", "Scheduler.run_batch"], 1, f"hint: `--target {RUN_BATCH}`"),
+        (["new-hook", "x1", "--target", f"{SERVER_ARGS}.__post_init__", "--type", "after"], 1, f"`--target {SERVER_ARGS}.resolve_once`"),
+        (["new-hook", "x1", "--target", "sglang.srt.managers.scheduler.run_scheduler_process"], 1, "PicklingError"),
     ],
 )
 def test_refusals_write_nothing(arguments: list[str], status: int, words: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -193,7 +223,7 @@ def test_diffusion_targets_take_diffusions_registry() -> None:
 @pytest.mark.parametrize(
     ("target", "release", "words"),
     [
-        ("sglang.srt.server_args.ServerArgs.__post_init__", "0.5.23", "hook sglang.srt.server_args.ServerArgs.resolve_once instead"),
+        (f"{SERVER_ARGS}.__post_init__", "0.5.23", "hook sglang.srt.server_args.ServerArgs.resolve_once instead"),
         ("sglang.srt.managers.scheduler.run_scheduler_process", "0.5.23", "PicklingError"),
         ("sglang.srt.managers.scheduler.Scheduler.get_next_batch_to_run", "0.5.23", "idle loop"),
         ("sglang.srt.model_executor.model_runner.ModelRunner.forward", "0.5.23", "init_backend()"),
@@ -202,7 +232,7 @@ def test_diffusion_targets_take_diffusions_registry() -> None:
     ],
 )
 def test_targets_with_a_catch_are_warned_of(target: str, release: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["new-hook", "x1", "--target", target, "--sglang", release]) == 0
+    assert run(["new-hook", "x1", "--target", target, "--sglang", release, "--force"]) == 0
     err = capsys.readouterr().err
     assert "warning: " in err
     assert words in err
@@ -212,7 +242,7 @@ def test_targets_with_a_catch_are_warned_of(target: str, release: str, words: st
     ("target", "release"),
     [
         (RUN_BATCH, "0.5.23"),
-        ("sglang.srt.server_args.ServerArgs.__post_init__", "0.5.18"),
+        (f"{SERVER_ARGS}.__post_init__", "0.5.18"),
         ("sglang.srt.managers.detokenizer_manager.DetokenizerManager.event_loop", "0.5.23"),
     ],
 )
