@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,6 +28,15 @@ def import_hint(root: Mapping[str, Any], own: str, prefix: str) -> str | None:
             return f"there is no module {module}{meant or '; reinstall the plugin from its source'}"
         return f"install the package that provides '{module}' (import name) in {prefix}"
     place = root.get("place") or {}
-    if place.get("file"):
-        return f"correct {place['file']}:{place['line']}" if place.get("line") else f"correct {place['file']}"
-    return None
+    spot = f"{place['file']}:{place['line']}" if place.get("file") and place.get("line") else place.get("file")
+    if root.get("library"):
+        lacking = re.match(r"(\S+): cannot open shared object file", str(root["message"]))
+        if lacking:
+            return f"install the library {lacking[1]}, or add its folder to LD_LIBRARY_PATH"
+        return f"rebuild {root['library']} for this Python, or reinstall what brought it"
+    if root.get("cycle"):
+        return f"{spot} and {module} import each other: import {root['wanted']} inside the function that uses it"
+    if root.get("wanted"):
+        meant = f"did you mean {root['meant'][0]}?" if root.get("meant") else f"correct {spot}, or define it"
+        return f"there is no {root['wanted']} in {module}; {meant}"
+    return f"correct {spot}" if spot else None

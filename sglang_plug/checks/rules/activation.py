@@ -161,7 +161,7 @@ def _raise_hint(world: World, entry: Entry, root: Mapping[str, Any], phase: str)
         hint = imported or f"correct {at}"
         if root.get("meant") and not imported:
             hint += f"; did you mean {root['meant'][0]}?"
-        foreign = imported and not str(root["module"]).startswith(entry.module.partition(".")[0])
+        foreign = imported and imported.startswith("install ")
         return f"{hint}; where the device may be absent, import it in the callback and return None" if foreign and platform else hint
     if root.get("variable"):
         return f"export {root['variable']}=…, or give it a default at {at}"

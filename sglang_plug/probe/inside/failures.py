@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pkgutil
+import re
 import sys
 import traceback
 from types import ModuleType
@@ -51,6 +52,8 @@ def facts_of(exc: BaseException) -> dict[str, Any]:
         facts["root"]["module"] = root.name
         if isinstance(root, ModuleNotFoundError):
             facts["root"]["near"] = _near(root.name)
+        else:
+            facts["root"].update(_not_given(root))
     if isinstance(root, (AttributeError, NameError)):
         facts["root"]["meant"] = _meant(root)
     if isinstance(root, KeyError) and _innermost(root) in {os.__file__, "<frozen os>"}:
@@ -60,6 +63,30 @@ def facts_of(exc: BaseException) -> dict[str, Any]:
     if not isinstance(exc, Exception):
         facts["not_an_exception"] = True
     return facts
+
+
+def _not_given(exc: ImportError) -> dict[str, Any]:
+    """Return what a module that is there does not give: {"wanted", "meant", "cycle", "library"}, as far as they apply."""
+    path = str(exc.path or "")
+    if path.endswith((".so", ".pyd", ".dylib")):
+        return {"library": path}
+    found = re.match(r"cannot import name '(\w+)' from ", str(exc))
+    if found is None:
+        return {}
+    name, scope = found[1], [frame for frame, _ in traceback.walk_tb(exc.__traceback__)][-1].f_globals
+    own = scope.get("__name__") == exc.name  # `from . import x`, by the module itself: Python speaks of a circular import then, too
+    choices = {name for name in (scope if own else vars(sys.modules.get(str(exc.name), ModuleType("none")))) if type(name) is str}
+    folder = os.path.dirname(path) if os.path.basename(path) == "__init__.py" else None
+    choices.update(module.name for module in pkgutil.iter_modules([folder] if folder else []))
+    try:
+        files = os.listdir(folder) if folder else []
+        with open(path, encoding="utf-8", errors="replace") as file:
+            told = re.search(rf"\b{name}\b", file.read(1 << 20))
+    except OSError:
+        files, told = [], None
+    built = next((file for file in files if file.startswith(name + ".") and file.endswith((".so", ".pyd"))), None)
+    facts = {"wanted": name, "meant": close_names(name, choices, 0.6), "cycle": bool(told) and not own and "partially" in str(exc)}
+    return {**facts, "library": os.path.join(str(folder), built)} if built else facts
 
 
 def _innermost(exc: BaseException) -> str | None:
