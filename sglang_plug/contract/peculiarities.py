@@ -43,7 +43,7 @@ class Note:
         instead: a better target, where there is one.
     """
 
-    trap: Literal["struct", "entrance", "default", "idle-loop", "model-runner", "route", "no-plugins"]
+    trap: Literal["struct", "entrance", "default", "idle-loop", "model-runner", "route", "no-plugins", "kind"]
     level: Literal["dead", "caution"]
     text: str
     instead: str = ""

@@ -65,7 +65,8 @@ def _describe(release: Release, symbol: Symbol) -> Target:
         since = version
         unbroken = unbroken and older.signature == symbol.signature
         signature_since = version if unbroken else signature_since
-    return Target(symbol.name, symbol.label, symbol.signature, since, signature_since, homes(symbol), tuple(_notes(release, symbol)))
+    where, notes = homes(release, symbol), tuple(_notes(release, symbol))
+    return Target(symbol.name, symbol.label, symbol.signature, since, signature_since, where, notes)
 
 
 def _notes(release: Release, symbol: Symbol) -> Iterator[str]:

@@ -120,7 +120,7 @@ def variables_for(
 ) -> dict[str, str | None]:
     """Return the variables that a what-if sets, by name; None removes one.
 
-    A `SGL_X` alias wins over `SGLANG_X` inside SGLang, so setting a variable here also removes its alias.
+    A `SGL_X` alias wins over `SGLANG_X` inside SGLang, so `platform` and `plugins` also remove the alias; `env` is taken as it is written.
 
     Args:
         platform: what the selectors of `runtimes` name.
@@ -147,7 +147,7 @@ def variables_for(
                 subject=f"--env {text}",
                 hint="say it once: by --platform or --plugins, or by --env",
             )
-        changes.update(_set({name: value}) if equals else {name: None})
+        changes[name] = value if equals else None
     return changes
 
 

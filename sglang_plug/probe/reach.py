@@ -1,38 +1,17 @@
-"""In which processes of a release a hook on a target fires. Owns which process runs which part of SGLang; the rest is the catalogue's."""
+"""In which processes of a release a hook on a target fires: what runs where and loads plugins is the catalogue's."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sglang_plug.contract import peculiarities
+from sglang_plug.contract import homes, hookable, peculiarities
 
 if TYPE_CHECKING:
     from sglang_plug.contract.catalogue import Release
     from sglang_plug.contract.model import Process, Symbol
 
 DIFFUSION = "sglang.multimodal_gen."
-SCHEDULERS = r"scheduler|Ray scheduler|main: bench_one_batch|mindspore"
-# Which processes run the code of a module, by their role in the catalogue; the first row that fits a target counts.
-RUNS: tuple[tuple[str, str], ...] = (
-    (r"sglang\.srt\.server_args\.(ServerArgs\.(add_cli_args|from_cli_args)|prepare_server_args)", r"main: (sglang serve|python -m)"),
-    (r"sglang\.srt\.(server_args|arg_groups)\.", r"main: "),
-    (
-        r"sglang\.srt\.(entrypoints|managers\.(tokenizer_manager|template_manager|io_struct))\b",
-        r"main: (subprocess|sglang|http|Ray)|.*tokenizer worker",
-    ),
-    (r"sglang\.srt\.managers\.data_parallel_controller\.", r"data-parallel controller"),
-    (r"sglang\.srt\.managers\.detokenizer_manager\.", r"detokenizer$"),
-    (r"sglang\.srt\.disaggregation\.encoder\.", r"encoder"),
-    (r"sglang\.srt\.(layers|models|multimodal|distributed)\.", SCHEDULERS + r"|encoder"),
-    (
-        r"sglang\.srt\.(managers|model_executor|mem_cache|model_loader|sampling|speculative|lora|constrained|eplb|batch_overlap)\.",
-        SCHEDULERS,
-    ),
-    (r"sglang\.multimodal_gen\.runtime\.entrypoints\.", r"main: |HTTP child|disaggregated head"),
-    (r"sglang\.multimodal_gen\.runtime\.(managers|pipelines|pipelines_core|models|layers|loader|distributed)\.", r"GPU worker"),
-)
 
 
 @dataclass(frozen=True)
@@ -87,16 +66,17 @@ def reach(release: Release, target: str) -> Reach:
     runtime = "diffusion" if dotted.startswith(DIFFUSION) else "srt"
     symbol = release.find(dotted)
     near = () if symbol is not None else release.near(dotted)
-    notes = peculiarities.of(release, dotted) if symbol is not None else ()
-    places = tuple(_place(process, dotted) for process in release.processes(runtime))
+    notes = (*hookable.obstacles(release, target, symbol), *peculiarities.of(release, dotted)) if symbol is not None else ()
     if symbol is None or any(note.level == "dead" for note in notes):
         why = "there is no such target" if symbol is None else "see the notes"
-        places = tuple(Place(place.process, "no", why) for place in places)
+        places = tuple(Place(process, "no", why) for process in release.processes(runtime))
+    else:
+        places = tuple(_place(process, symbol) for process in release.processes(runtime))
     return Reach(dotted, runtime, symbol, near, places, notes)
 
 
-def _place(process: Process, target: str) -> Place:
-    runs = _runs(process, target)
+def _place(process: Process, symbol: Symbol) -> Place:
+    runs = homes.runs(process, symbol)
     if process.plugins == "no":
         why = "runs this code, but loads no plugins" if runs else "loads no plugins"
         return Place(process, "no", why)
@@ -110,12 +90,3 @@ def _place(process: Process, target: str) -> Place:
     if runs is None:
         return Place(process, "maybe", f"{loaded}; whether it runs this code is not known")
     return Place(process, "maybe" if process.plugins == "parent" else "yes", f"{loaded} and runs this code")
-
-
-def _runs(process: Process, target: str) -> bool | None:
-    """Tell whether a process runs the code of a target; None where no rule speaks of it."""
-    own = process.entry.partition(":")[0] + "."
-    for pattern, roles in RUNS:
-        if re.match(pattern, target):
-            return re.match(roles, process.role) is not None
-    return True if target.startswith(own) else None

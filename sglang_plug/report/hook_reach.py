@@ -57,7 +57,7 @@ def _head(found: Reach, release: str) -> list[Line]:
     what = f"the {found.symbol.kind.value} {target}"
     label = "Diffusion" if found.runtime == "diffusion" else "SRT"
     if found.is_dead:
-        text, style = f"A hook on {what} has no effect in SGLang {release}", "bold red"
+        text, style = f"A hook on {what} does not work in SGLang {release}", "bold red"
     elif sure:
         text, style = (
             f"A hook on {what} fires in {counted(len(sure), 'kind')} of {label} process of SGLang {release}: {', '.join(sure)}",

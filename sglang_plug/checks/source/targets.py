@@ -9,6 +9,7 @@ from sglang_plug.checks.model import Level
 from sglang_plug.checks.source.found import found
 from sglang_plug.contract import peculiarities
 from sglang_plug.contract.constants import is_constant
+from sglang_plug.contract.hookable import misspelt
 from sglang_plug.contract.model import CALLABLE, Kind, Presence
 from sglang_plug.contract.signatures import yields
 from sglang_plug.core.words import a
@@ -39,7 +40,7 @@ def judge_target(hook: Registration, release: Release) -> Iterator[Finding]:
     if hook.target is None:
         yield _say(hook, "SP706", hook.target_text, f"this hook's target cannot be read from the source: {hook.target_text}")
         return
-    if problem := _misspelt(hook.target, release):
+    if problem := misspelt(hook.target, release):
         yield _say(hook, "SP503", hook.target, f"the target {hook.target!r} is not read as you mean it", cause=problem[0], hint=problem[1])
         return
     if not hook.target.replace(":", ".").startswith("sglang."):
@@ -60,22 +61,6 @@ def judge_target(hook: Registration, release: Release) -> Iterator[Finding]:
 
 def _say(hook: Registration, code: str, name: str, message: str, **more: object) -> Finding:
     return found(code, hook.facts.file, hook.node, name, message, kind="hook", runtime=hook.runtime, **more)  # type: ignore[arg-type]
-
-
-def _misspelt(target: str, release: Release) -> tuple[str, str] | None:
-    """Why SGLang does not read a target, and what to write; None where it does."""
-    dotted = target.replace(":", ".")
-    if target != target.strip() or any(not part.isidentifier() for part in dotted.split(".")):
-        return "it is not a dotted name", f"write {dotted.strip()!r}" if dotted.strip() != target else "write module.Class.method"
-    if "." not in dotted:
-        return "it needs a module and an attribute", "write module.Class.method"
-    if ":" in target:
-        module, _, path = target.partition(":")
-        if "." not in path:
-            return "SGLang splits a target at its last dot, so the colon form works for module:Class.method alone", f"write {dotted!r}"
-        if not release.has_module(module) and release.find(dotted) is not None:
-            return f"before the colon stands no module: {module}", f"write {dotted!r}"
-    return None
 
 
 def _missing(hook: Registration, target: str, symbol: Symbol | None, release: Release) -> Finding:
