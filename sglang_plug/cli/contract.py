@@ -16,6 +16,8 @@ from sglang_plug.cli.page import GroupPage, Page
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from sglang_plug.contract.catalogue import Release as Contract
+    from sglang_plug.errors import CatalogueError
     from sglang_plug.report.findings_text import Line
 
 HELP = """Show what each SGLang release expects of a plugin, and what can be hooked.
@@ -142,10 +144,10 @@ def diff(
         --targets "sglang.srt.managers.scheduler.Scheduler.*"
       sglang-plug contract diff 0.5.22 0.5.23 --platform --format json
 
-    Exit status: 0 shown, 1 no such release, 2 wrong usage.
+    Exit status: 0 shown, 1 no such release or nothing matches, 2 wrong usage.
     """
     from sglang_plug.contract import catalogue
-    from sglang_plug.contract.diff import compare_names, compare_platforms
+    from sglang_plug.contract.diff import compare_names, compare_platforms, matching_names
     from sglang_plug.report import contract as words
 
     before, after = catalogue.load(_known(old)), catalogue.load(_known(new))
@@ -155,6 +157,8 @@ def diff(
     groups = {f"{name} platform": compare_platforms(before, after, name) for name in runtimes} if platform or targets is None else {}
     if targets is not None:
         groups[targets] = compare_names(before, after, targets)
+        if not groups[targets] and not any(any(matching_names(page, targets)) for page in (before, after)):
+            raise _nothing_to_hook(after, targets, before)
     lines = words.difference_lines(before.version, after.version, groups)
     _answer(output_format, lines, words.dumps(old=before.version, new=after.version, changes=groups))
 
@@ -183,24 +187,29 @@ def targets(
     """
     from sglang_plug.contract import catalogue
     from sglang_plug.contract.targets import targets as matching
-    from sglang_plug.core.words import a
-    from sglang_plug.errors import CatalogueError
     from sglang_plug.report import contract as words
 
     release = catalogue.load(_known(sglang) if sglang else catalogue.newest())
     found, total = matching(release, pattern, limit=limit)
     if not found:
-        there = release.find(pattern)
-        if there is not None:
-            raise CatalogueError(
-                f"{a(there.label)} cannot be hooked", subject=pattern, cause=f"in SGLang {release.version}", hint="hook what uses it"
-            )
-        near = release.near(pattern)
-        hint = f"look at {' or '.join(near)}" if near else "use `*` for any part of a name"
-        raise CatalogueError("nothing that can be hooked matches", subject=pattern, cause=f"in SGLang {release.version}", hint=hint)
+        raise _nothing_to_hook(release, pattern)
     _answer(output_format, words.target_lines(release.version, found, total), words.dumps(release=release.version, targets=found))
     if total > len(found) and output_format is TextOrJson.JSON:
         typer.echo(f"note: {len(found)} of {total} targets; more with --limit {total}", err=True)
+
+
+def _nothing_to_hook(release: Contract, pattern: str, *others: Contract) -> CatalogueError:
+    """Return the error of a pattern that no hookable name of a release (or of the others) fits: with what may be meant."""
+    from sglang_plug.core.words import a
+    from sglang_plug.errors import CatalogueError
+
+    cause = f"in SGLang {' or '.join(page.version for page in (*others, release))}"
+    if (there := release.find(pattern)) is not None:
+        return CatalogueError(f"{a(there.label)} cannot be hooked", subject=pattern, cause=cause, hint="hook what uses it")
+    fixed, star, _ = pattern.partition(".*")
+    near = [f"{name}{star}" for name in release.near(fixed)] if release.find(fixed) is None else []
+    hint = f"look at {' or '.join(near)}" if near else "use `*` for any part of a name"
+    return CatalogueError("nothing that can be hooked matches", subject=pattern, cause=cause, hint=hint)
 
 
 @app.command(cls=Page)

@@ -160,6 +160,9 @@ def test_a_mistyped_command_is_answered_with_the_nearest():
     assert "sglang-plug doctor" in done.stderr
 
 
+SCHEDULR = "sglang.srt.managers.schedulr.*"
+
+
 @pytest.mark.parametrize(
     ("line", "wrong", "meant"),
     [
@@ -182,6 +185,8 @@ def test_a_mistyped_command_is_answered_with_the_nearest():
         ("contract show --method get_devic", "get_devic", "get_device"),
         ("doctor --timeout -1", "'-1' is not at least 0.1", "see `sglang-plug doctor --help`"),
         ("contract targets sglang.srt.managers.scheduler.logger", "an attribute cannot be hooked", "hook what uses it"),
+        (f"contract targets {SCHEDULR}", "nothing that can be hooked matches", "look at sglang.srt.managers.scheduler.* or "),
+        (f"contract diff 0.5.21 0.5.23 --targets {SCHEDULR}", "in SGLang 0.5.21 or 0.5.23", "look at sglang.srt.managers.scheduler.* or "),
         ("contract show newset", "newset", "sglang-plug contract releases"),
         ("explain callbak-raises", "callbak-raises", "sglang-plug explain callback-raises"),
         ("doctor --select SP30Z", "SP30Z", "SP30"),
