@@ -72,6 +72,8 @@ PLATFORMS = {
     "ok_attention_refuses": (GIVES, plat(body=ASKED + "raise ValueError(dtype)"), set()),
     "ok_attention_needs_hardware": (GIVES, plat(body=ASKED + "import vendor_rt_missing; return 3"), set()),
     "ok_cpu_based": (GIVES, CPU_BASED, set()),
+    "ok_implements_what_the_base_refuses": (GIVES, plat(body="def get_device_uuid(self, device_id=0): return 'acme-0'"), set()),
+    "seeds": (GIVES, plat(body="def seed_everything(self, seed=None): pass"), set()),
     "attention_number": (GIVES, plat(body=ASKED + "return 42"), {"SP415"}),
     "attention_empty": (GIVES, plat(body=ASKED + "return ''"), {"SP415"}),
     "attention_misspelt": (GIVES, plat(body=ASKED + f"return '{SDPA}.SDPABackendX'"), {"SP415"}),
@@ -132,6 +134,11 @@ def test_a_platform_without_attention_is_told(report):
     told = {name for name in PLATFORMS for f in by_name(report)[name] if f.level is Level.INFO and "get_attn_backend_cls_str" in f.message}
     assert {"ok", "ok_top_import"} <= told
     assert not told & {"ok_attention", "ok_cpu_based", "attention_number"}
+
+
+def test_an_override_that_nobody_calls_is_a_note_unless_the_base_refuses(report):
+    noted = {name for name in PLATFORMS for f in by_name(report)[name] if f.code == "SP409"}
+    assert noted == {"seeds"}
 
 
 def test_the_hint_names_the_class_that_was_meant(report):

@@ -117,12 +117,6 @@ class {{ cookiecutter.prefix }}DiffusionPlatform(Platform):
         """Give unused memory back. {{ cookiecutter.diffusion_status.empty_cache }}"""
         hardware.empty_cache()
 
-    @classmethod
-    def seed_everything(cls, seed: int | None = None) -> None:
-        """Seed the generators. {{ cookiecutter.diffusion_status.seed_everything }}"""
-        if seed is not None:
-            torch.manual_seed(seed)  # VENDOR: and the device's own generator
-
     # --- several workers ---
 
     def get_torch_distributed_backend_str(self) -> str:
