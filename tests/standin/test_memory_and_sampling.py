@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sglang.srt.distributed.parallel_state import GroupCoordinator
 from sglang.srt.environ import envs
 from sglang.srt.layers.attention.torch_native_backend import TorchNativeAttnBackend
+from sglang.srt.layers.logits_processor import LogitsProcessorOutput
 from sglang.srt.layers.sampler import Sampler
 from sglang.srt.managers.io_struct import TokenizedGenerateReqInput
 from sglang.srt.managers.schedule_batch import Req, ScheduleBatch
@@ -99,7 +100,8 @@ def test_paged_attention_equals_attention_written_out() -> None:
     pool = MHATokenToKVPool(64, 4, torch.float32, 2, 8, 1, "cpu")
     table, pages = ReqToTokenPool(4, 32, "cpu"), allocator()
     data = [[torch.randn(n + 2, heads, 8) for heads in (4, 2, 2)] for n in lengths]
-    slots = [table.alloc() for _ in lengths]
+    slots = table.alloc([request(str(index)) for index, _ in enumerate(lengths)])
+    assert slots is not None
     backend = TorchNativeAttnBackend(types.SimpleNamespace(device="cpu"))
 
     def step(starts: list[int], ends: list[int], mode: ForwardMode) -> None:
@@ -108,7 +110,7 @@ def test_paged_attention_equals_attention_written_out() -> None:
         rows = pages.alloc_extend(torch.tensor(starts), starts, torch.tensor(ends), ends, last, sum(counts))
         assert rows is not None
         for slot, start, part in zip(slots, starts, rows.split(counts), strict=True):
-            table.write(slot, start, part)  # type: ignore[arg-type]
+            table.write((slot, slice(start, start + len(part))), part)
         q, k, v = (torch.cat([d[i][start:end] for d, start, end in zip(data, starts, ends, strict=True)]) for i in range(3))
         batch = ForwardBatch(mode, rows, rows, torch.tensor(slots), torch.tensor(ends), ends, counts, rows, table, pool, backend)
         backend.init_forward_metadata(batch)
@@ -124,9 +126,13 @@ def test_paged_attention_equals_attention_written_out() -> None:
 # -- sampling
 
 
+def draw(logits: torch.Tensor, reqs: list[Req]) -> torch.Tensor:
+    return Sampler()(LogitsProcessorOutput(logits), reqs, False, None, None, torch.zeros(len(reqs)))  # type: ignore[no-any-return]
+
+
 def sample(logits: list[float], count: int = 400, **params: Any) -> list[int]:
     reqs = [request("r", seed=seed, **params) for seed in range(count)]
-    return Sampler()(torch.tensor([logits] * count), reqs).tolist()
+    return draw(torch.tensor([logits] * count), reqs).tolist()
 
 
 def test_temperature_zero_takes_the_likeliest() -> None:
@@ -163,8 +169,8 @@ def test_what_already_reaches_top_p_is_enough() -> None:
 def test_a_draw_depends_on_seed_and_step_alone() -> None:
     logits = torch.randn(3, 50)
     alone, crowd = request("a", temperature=1.0, sampling_seed=5), [request("b", temperature=1.0), request("c")]
-    want = Sampler()(logits[:1], [alone])[0]
-    assert Sampler()(logits, [request("a", temperature=1.0, sampling_seed=5), *crowd])[0] == want
+    want = draw(logits[:1], [alone])[0]
+    assert draw(logits, [request("a", temperature=1.0, sampling_seed=5), *crowd])[0] == want
     first = alone.random()
     alone.output_ids.append(1)
     assert alone.random() != first
@@ -187,7 +193,7 @@ def test_penalties_weigh_what_the_answer_has_had(params: Any, logits: list[float
     penalized, neighbour = request("a", **params), request("b")
     penalized.output_ids = neighbour.output_ids = [1, 1]
     want = int(torch.tensor(logits).argmax())
-    assert Sampler()(torch.tensor([logits] * 2), [penalized, neighbour]).tolist() == [token, want]
+    assert draw(torch.tensor([logits] * 2), [penalized, neighbour]).tolist() == [token, want]
 
 
 # -- requests
@@ -242,7 +248,7 @@ def queue(made: Any, *reqs: Req) -> None:
 
 
 def advance(made: Any) -> Any:
-    batch = made.get_next_batch_to_run()
+    batch = made.get_next_batch_to_run(ScheduleBatch(made.running, made.tp_worker), None)
     if batch is not None:
         made.process_batch_result(batch, [7] * len(batch.reqs))
     return batch

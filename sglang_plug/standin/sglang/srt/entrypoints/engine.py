@@ -139,7 +139,7 @@ def launch_subprocesses(server_args: ServerArgs) -> tuple[TokenizerManager, Chil
         children.add("detokenizer", "sglang.srt.managers.detokenizer_manager.run_detokenizer_process", server_args)
         for rank in range(server_args.tp_size):
             function = "sglang.srt.managers.scheduler.run_scheduler_process"
-            children.add(f"scheduler_TP{rank}", function, server_args, server_args.base_gpu_id + rank, rank)
+            children.add(f"scheduler_TP{rank}", function, server_args, server_args.base_gpu_id + rank, rank, 0, None)
         children.wait_ready(server_args.watchdog_timeout)
     except BaseException:
         children.stop()

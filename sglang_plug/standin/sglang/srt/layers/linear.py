@@ -97,9 +97,9 @@ class ColumnParallelLinear(LinearBase):
         start = sum(self.output_sizes[: shard or 0])
         return param.data[start : start + self.output_sizes[shard or 0]]
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, input_: torch.Tensor) -> torch.Tensor:
         """Return this rank's part of the outputs, side by side."""
-        return self.quant_method.apply(self, x, self.bias)
+        return self.quant_method.apply(self, input_, self.bias)
 
 
 class QKVParallelLinear(ColumnParallelLinear):

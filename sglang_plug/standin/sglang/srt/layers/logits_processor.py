@@ -26,10 +26,18 @@ class LogitsProcessor(nn.Module):
         super().__init__()
         self.vocab_size = vocab_size
 
-    def forward(self, hidden_states: torch.Tensor, lm_head: Any, forward_batch: Any) -> LogitsProcessorOutput:
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        hidden_states: torch.Tensor,
+        lm_head: Any,
+        logits_metadata: Any,
+        aux_hidden_states: list[torch.Tensor] | None = None,
+        hidden_states_before_norm: torch.Tensor | None = None,
+    ) -> LogitsProcessorOutput:
         """Return the logits, whole on every rank."""
-        if forward_batch.forward_mode.is_extend():
-            ends = torch.tensor(forward_batch.extend_lens, device=hidden_states.device).cumsum(0) - 1
+        if logits_metadata.forward_mode.is_extend():
+            ends = torch.tensor(logits_metadata.extend_lens, device=hidden_states.device).cumsum(0) - 1
             hidden_states = hidden_states[ends]
         logits = get_tp_group().all_gather(F.linear(hidden_states, lm_head.weight))
         return LogitsProcessorOutput(logits[:, : self.vocab_size].float())

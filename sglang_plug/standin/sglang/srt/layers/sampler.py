@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 if TYPE_CHECKING:
     from ..managers.schedule_batch import Req
+    from .logits_processor import LogitsProcessorOutput
 
 
 class Sampler(nn.Module):
     """Takes the likeliest token at temperature 0, else draws from what top-k, top-p and min-p leave."""
 
-    def forward(self, logits: torch.Tensor, reqs: list[Req]) -> torch.Tensor:
+    def forward(
+        self,
+        logits_output: LogitsProcessorOutput,
+        sampling_info: list[Req],
+        return_logprob: bool,
+        top_logprobs_nums: Any,
+        token_ids_logprobs: Any,
+        positions: torch.Tensor,
+        *,
+        logprob_logits: torch.Tensor | None = None,
+    ) -> torch.Tensor:
         """Return one token a sequence. A sequence's draws depend on its own seed and step alone, never on its neighbours."""
+        logits, reqs = logits_output.next_token_logits, sampling_info
         if any(req.sampling_params.penalizes for req in reqs):
             logits = torch.stack([_penalized(scores, req) for scores, req in zip(logits, reqs, strict=True)])
         tokens = logits.argmax(dim=-1)

@@ -96,10 +96,10 @@ class ScheduleBatch:
             return False
         self.input_ids = [token for req in self.reqs for token in req.all_ids]
         start = 0
-        for req, length in zip(self.reqs, self.extend_lens, strict=True):
-            req.slot = self._table.alloc()
+        slots = self._table.alloc(self.reqs)
+        for req, slot, length in zip(self.reqs, slots, self.extend_lens, strict=True):
             req.kv_len = length
-            self._table.write(req.slot, 0, self.out_cache_loc[start : start + length])
+            self._table.write((slot, slice(0, length)), self.out_cache_loc[start : start + length])
             start += length
         return True
 
@@ -139,5 +139,5 @@ class ScheduleBatch:
         if req.slot is None:
             return
         self._allocator.free(self._table.req_to_token[req.slot, : req.kv_len])
-        self._table.free(req.slot)
-        req.slot, req.kv_len = None, 0
+        self._table.free(req)
+        req.kv_len = 0

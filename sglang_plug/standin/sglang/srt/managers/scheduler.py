@@ -18,7 +18,7 @@ from .profiler import Profiler
 from .schedule_batch import Req, ScheduleBatch
 from .tokenizer import Tokenizer
 from .tp_worker import TpModelWorker
-from .worker_bootstrap import failure
+from .worker_bootstrap import failure, placement
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -39,12 +39,11 @@ class Scheduler:
         running: requests that decode, oldest first.
     """
 
-    def __init__(self, server_args: ServerArgs, port_args: PortArgs, gpu_id: int, tp_rank: int) -> None:
+    def __init__(self, server_args: ServerArgs, port_args: PortArgs) -> None:
         from ..configs.model_config import end_token_ids
 
         self.server_args = server_args
-        self.gpu_id = gpu_id
-        self.tp_rank = tp_rank
+        self.gpu_id, self.tp_rank = placement.gpu_id, placement.tp_rank
         self.tokenizer = Tokenizer(server_args.tokenizer_path or server_args.model_path)
         self.end_ids = end_token_ids(server_args.model_path)
         self.tp_worker = self.init_tp_worker(port_args)
@@ -55,6 +54,7 @@ class Scheduler:
         self.allocator = self.model_runner.token_to_kv_pool_allocator
         self.waiting_queue: OrderedDict[str, Req] = OrderedDict()
         self.running: list[Req] = []
+        self.last_batch: ScheduleBatch | None = None
         self.retracted = 0
         self.arrivals = 0
         self.profiler = Profiler()
@@ -101,7 +101,8 @@ class Scheduler:
         """Serve for ever: hear, decide, run, tell."""
         while True:
             self.process_input_requests(self.recv_requests())
-            batch = self.get_next_batch_to_run()
+            batch = self.get_next_batch_to_run(ScheduleBatch(self.running, self.tp_worker), self.last_batch)
+            self.last_batch = batch
             if batch is not None:
                 self.process_batch_result(batch, self.run_batch(batch))
 
@@ -114,9 +115,9 @@ class Scheduler:
                 messages.append(self.inbox.recv_pyobj())
         return self.tp_group.broadcast_object(messages)
 
-    def process_input_requests(self, messages: list[Any]) -> None:
+    def process_input_requests(self, recv_reqs: list[Any]) -> None:
         """Act on each message."""
-        for message in messages:
+        for message in recv_reqs:
             if isinstance(message, TokenizedGenerateReqInput):
                 self.handle_generate_request(message)
             elif isinstance(message, AbortReq):
@@ -124,12 +125,12 @@ class Scheduler:
             elif isinstance(message, ControlReq):
                 self.handle_control(message)
 
-    def handle_generate_request(self, message: TokenizedGenerateReqInput) -> None:
+    def handle_generate_request(self, recv_req: TokenizedGenerateReqInput, *, mm_input_error: str | None = None) -> None:
         """Queue a request, or end it at once where there is nothing to do."""
         self.arrivals += 1
-        req = Req(message, self.end_ids, self.sequence_limit, (self.server_args.random_seed or 0) + self.arrivals)
-        if len(message.input_ids) >= self.sequence_limit:
-            req.abort(f"the prompt has {len(message.input_ids)} tokens; the KV cache holds {self.sequence_limit} with the answer")
+        req = Req(recv_req, self.end_ids, self.sequence_limit, (self.server_args.random_seed or 0) + self.arrivals)
+        if len(recv_req.input_ids) >= self.sequence_limit:
+            req.abort(f"the prompt has {len(recv_req.input_ids)} tokens; the KV cache holds {self.sequence_limit} with the answer")
         elif req.max_new_tokens <= 0:
             req.finished_reason = {"type": "length", "length": 0}
         if req.finished():
@@ -137,10 +138,10 @@ class Scheduler:
         else:
             self.waiting_queue[req.rid] = req
 
-    def abort_request(self, message: AbortReq) -> None:
+    def abort_request(self, recv_req: AbortReq) -> None:
         """Forget a request that nobody waits for; the pages of a running one come back before the next step."""
-        waiting = self.waiting_queue.pop(message.rid, None)
-        found = waiting or next((req for req in self.running if req.rid == message.rid), None)
+        waiting = self.waiting_queue.pop(recv_req.rid, None)
+        found = waiting or next((req for req in self.running if req.rid == recv_req.rid), None)
         if found is not None:
             found.abort("the client has gone")
         if waiting is not None:
@@ -172,10 +173,11 @@ class Scheduler:
             return {"path": self.profiler.stop()}
         return vars(self.stats())
 
-    def get_next_batch_to_run(self) -> ScheduleBatch | None:
+    def get_next_batch_to_run(self, running_batch: ScheduleBatch, last_batch: ScheduleBatch | None) -> ScheduleBatch | None:
         """Return the next step's batch with its KV rows taken, None when there is nothing to do."""
         self.release_finished()
-        return self.get_new_batch_prefill() or self.get_decode_batch()
+        running_batch.reqs = self.running
+        return self.get_new_batch_prefill(running_batch) or self.get_decode_batch()
 
     def release_finished(self) -> None:
         """Take back the pages of requests that were aborted while they ran."""
@@ -183,16 +185,16 @@ class Scheduler:
         if gone:
             self.finish(gone)
 
-    def get_new_batch_prefill(self) -> ScheduleBatch | None:
+    def get_new_batch_prefill(self, running_batch: ScheduleBatch) -> ScheduleBatch | None:
         """Admit what fits: requests, prompt tokens and pages, leaving each running request a page to grow into."""
         chosen: list[Req] = []
         tokens = 0
         page = self.server_args.page_size
-        room = self.allocator.available_size() - page * len(self.running)
+        room = self.allocator.available_size() - page * len(running_batch.reqs)
         for req in self.waiting_queue.values():
             length = len(req.origin_input_ids) + len(req.output_ids)
             need = -(-(length + 1) // page) * page
-            full = len(self.running) + len(chosen) >= self.server_args.max_running_requests
+            full = len(running_batch.reqs) + len(chosen) >= self.server_args.max_running_requests
             if full or need > room or (chosen and tokens + length > self.server_args.max_prefill_tokens):
                 break
             chosen.append(req)
@@ -221,7 +223,7 @@ class Scheduler:
         self.waiting_queue.move_to_end(req.rid, last=False)
         self.retracted += 1
 
-    def run_batch(self, batch: ScheduleBatch) -> list[int]:
+    def run_batch(self, batch: ScheduleBatch, pp_proxy_tensors: Any = None) -> list[int]:
         """Run the model and return each request's next token."""
         return self.tp_worker.forward_batch_generation(batch)[1]
 
@@ -273,11 +275,23 @@ class Scheduler:
         return SchedulerStats(len(self.running), len(self.waiting_queue), used, self.max_total_num_tokens, self.retracted)
 
 
-def run_scheduler_process(server_args: ServerArgs, port_args: PortArgs, gpu_id: int, tp_rank: int, pipe_writer: Connection) -> None:
+def run_scheduler_process(
+    server_args: ServerArgs,
+    port_args: PortArgs,
+    gpu_id: int,
+    tp_rank: int,
+    pp_rank: int,
+    dp_rank: int | None,
+    pipe_writer: Connection,
+    display_tp_rank: int | None = None,
+    display_dp_rank: int | None = None,
+    display_moe_ep_rank: int | None = None,
+) -> None:
     """Be a scheduler process: plugins, then the scheduler; tell the parent when ready, or why not."""
     load_plugins()
+    placement.gpu_id, placement.tp_rank = gpu_id, tp_rank
     try:
-        scheduler = Scheduler(server_args, port_args, gpu_id, tp_rank)
+        scheduler = Scheduler(server_args, port_args)
     except Exception as error:  # noqa: BLE001 - the parent tells it, and ends the start
         pipe_writer.send(failure(error))
         raise SystemExit(1) from None

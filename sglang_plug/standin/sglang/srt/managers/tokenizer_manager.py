@@ -56,7 +56,7 @@ class TokenizerManager:
         sequence_limit: longest prompt plus answer.
     """
 
-    def __init__(self, server_args: ServerArgs, port_args: PortArgs) -> None:
+    def __init__(self, server_args: ServerArgs, port_args: PortArgs, *, start_pd_bootstrap_service: bool = True) -> None:
         self.server_args = server_args
         self.port_args = port_args
         self.tokenizer = Tokenizer(server_args.tokenizer_path or server_args.model_path, server_args.chat_template)
@@ -179,7 +179,7 @@ class TokenizerManager:
             raise FieldError(name, f"the prompt has {len(ids)} tokens; this server takes fewer than {self.sequence_limit}")
         return ids
 
-    def abort_request(self, rid: str) -> None:
+    def abort_request(self, rid: str = "", abort_all: bool = False) -> None:
         """Tell the scheduler that nobody waits for `rid` any more."""
         # Not awaited: this runs where a client's task is being cancelled. The socket queues without limit.
         self._outbox.send_pyobj(AbortReq(rid))

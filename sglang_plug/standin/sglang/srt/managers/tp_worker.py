@@ -17,10 +17,20 @@ class TpModelWorker:
 
         self.model_runner = ModelRunner(server_args, port_args, gpu_id, tp_rank)
 
-    def forward_batch_generation(self, batch: ScheduleBatch) -> tuple[Any, list[int]]:
-        """Return the logits and each sequence's next token."""
+    def forward_batch_generation(
+        self,
+        batch: ScheduleBatch,
+        forward_batch: Any = None,
+        pp_proxy_tensors: Any = None,
+        is_verify: bool = False,
+        skip_attn_backend_init: bool = False,
+        *,
+        capture_hidden_mode: Any = None,
+        return_kv_loc_plan: bool = False,
+    ) -> tuple[Any, list[int]]:
+        """Return the logits and each sequence's next token. Of the arguments, which are the release's, the stand-in passes the batch."""
         from ..model_executor.forward_batch_info import ForwardBatch
 
         forward_batch = ForwardBatch.init_new(batch, self.model_runner)
         logits_output = self.model_runner.forward(forward_batch)
-        return logits_output, self.model_runner.sample(logits_output, batch)
+        return logits_output, self.model_runner.sample(logits_output, forward_batch)

@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import traceback
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.core import objects
@@ -18,6 +19,17 @@ from ..plugins import load_plugins
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
+
+
+@dataclass
+class Placement:
+    """Which device and rank are this process's; set before its scheduler is made, which takes them from here as the release's does."""
+
+    gpu_id: int = 0
+    tp_rank: int = 0
+
+
+placement = Placement()
 
 
 def spawn(name: str, function: str, server_args: Any, *arguments: Any) -> BaseProcess:

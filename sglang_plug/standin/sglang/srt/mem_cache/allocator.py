@@ -52,6 +52,7 @@ class PagedTokenToKVPoolAllocator:
         seq_lens_cpu: Sequence[int],
         last_loc: Sequence[int],
         extend_num_tokens: int,
+        num_new_pages: int | None = None,
     ) -> torch.Tensor | None:
         """Return rows for the positions from each prefix to each sequence's end, or None when pages are too few; then nothing is taken.
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
+
+if TYPE_CHECKING:
+    from ..managers.schedule_batch import Req
 
 
 class ReqToTokenPool:
@@ -20,17 +23,23 @@ class ReqToTokenPool:
         """Return how many more requests fit."""
         return len(self.free_slots)
 
-    def alloc(self) -> int | None:
-        """Take a slot, or None when all are taken."""
-        return self.free_slots.pop() if self.free_slots else None
+    def alloc(self, reqs: list[Req]) -> list[int] | None:
+        """Give each request a slot and return the slots, or None when they are too few; then nothing is taken."""
+        if len(reqs) > len(self.free_slots):
+            return None
+        for req in reqs:
+            req.slot = self.free_slots.pop()
+        return [req.slot for req in reqs]  # type: ignore[misc]
 
-    def free(self, slot: int) -> None:
-        """Give a slot back."""
-        self.free_slots.append(slot)
+    def free(self, req: Req) -> None:
+        """Take a request's slot back."""
+        assert req.slot is not None
+        self.free_slots.append(req.slot)
+        req.slot = None
 
-    def write(self, slot: int, start: int, rows: torch.Tensor) -> None:
-        """Note the KV rows of the positions from `start` on."""
-        self.req_to_token[slot, start : start + len(rows)] = rows
+    def write(self, indices: tuple[int, slice], values: torch.Tensor) -> None:
+        """Note the KV rows of a slot's positions."""
+        self.req_to_token[indices] = values
 
 
 class MHATokenToKVPool:
@@ -79,7 +88,17 @@ class MHATokenToKVPool:
         """Return all keys and values of a layer."""
         return self.get_key_buffer(layer_id), self.get_value_buffer(layer_id)
 
-    def set_kv_buffer(self, layer: Any, loc: torch.Tensor, cache_k: torch.Tensor, cache_v: torch.Tensor) -> None:
+    def set_kv_buffer(
+        self,
+        layer: Any,
+        loc_info: torch.Tensor,
+        cache_k: torch.Tensor,
+        cache_v: torch.Tensor,
+        k_scale: float | None = None,
+        v_scale: float | None = None,
+        layer_id_override: int | None = None,
+        dcp_kv_mask: torch.Tensor | None = None,
+    ) -> None:
         """Write the keys and values of new tokens to their rows."""
-        self.k_buffer[layer.layer_id][loc] = cache_k.to(self.store_dtype)
-        self.v_buffer[layer.layer_id][loc] = cache_v.to(self.store_dtype)
+        self.k_buffer[layer.layer_id][loc_info] = cache_k.to(self.store_dtype)
+        self.v_buffer[layer.layer_id][loc_info] = cache_v.to(self.store_dtype)

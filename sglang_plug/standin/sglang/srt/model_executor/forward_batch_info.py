@@ -20,7 +20,7 @@ class ForwardMode(enum.Enum):
     EXTEND = enum.auto()
     DECODE = enum.auto()
 
-    def is_extend(self) -> bool:
+    def is_extend(self, include_draft_extend_v2: bool = False) -> bool:
         """Tell whether prompts are read."""
         return self is ForwardMode.EXTEND
 
@@ -42,6 +42,7 @@ class ForwardBatch:
         seq_lens_cpu: the same as numbers.
         extend_lens: how many tokens of each sequence are read.
         out_cache_loc: the KV row of each token.
+        sampling_info: the requests, which know how to sample.
     """
 
     forward_mode: ForwardMode
@@ -55,6 +56,7 @@ class ForwardBatch:
     req_to_token_pool: Any
     token_to_kv_pool: Any
     attn_backend: Any
+    sampling_info: Any = ()
 
     @property
     def batch_size(self) -> int:
@@ -83,4 +85,5 @@ class ForwardBatch:
             req_to_token_pool=model_runner.req_to_token_pool,
             token_to_kv_pool=model_runner.token_to_kv_pool,
             attn_backend=model_runner.attn_backend,
+            sampling_info=batch.reqs,
         )

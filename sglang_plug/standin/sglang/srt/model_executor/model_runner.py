@@ -122,7 +122,14 @@ class ModelRunner:
             logger.warning("--max-total-tokens %d does not fit into memory; using %d", args.max_total_tokens, fits)
         return min(asked, fits)
 
-    def forward(self, forward_batch: ForwardBatch) -> Any:
+    def forward(
+        self,
+        forward_batch: ForwardBatch,
+        skip_attn_backend_init: bool = False,
+        pp_proxy_tensors: Any = None,
+        reinit_attn_backend: bool = False,
+        split_forward_count: int = 1,
+    ) -> Any:
         """Return the logits of each sequence's next token."""
         with current_platform.inference_mode():
             if self.graph_runner is not None and self.graph_runner.can_run(forward_batch):
@@ -130,9 +137,9 @@ class ModelRunner:
             self.attn_backend.init_forward_metadata(forward_batch)
             return self.model(forward_batch.input_ids, forward_batch.positions, forward_batch)
 
-    def sample(self, logits_output: Any, batch: Any) -> list[int]:
+    def sample(self, logits_output: Any, forward_batch: ForwardBatch) -> list[int]:
         """Return each sequence's next token, the same on all ranks."""
         with current_platform.inference_mode():
-            tokens = self.sampler(logits_output.next_token_logits, batch.reqs)
+            tokens = self.sampler(logits_output, forward_batch.sampling_info, False, None, None, forward_batch.positions)
         current_platform.synchronize()
         return self.tp_group.broadcast_object(tokens.tolist())

@@ -41,7 +41,7 @@ class LlamaMLP(nn.Module):
         self.down_proj = RowParallelLinear(inner, config.hidden_size, bias, quant_config, f"{prefix}.down_proj")
         self.act_fn = SiluAndMul()
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, forward_batch: Any = None) -> torch.Tensor:
         """Return the block's output."""
         return self.down_proj(self.act_fn(self.gate_up_proj(x)))
 
@@ -107,7 +107,14 @@ class LlamaModel(nn.Module):
         self.layers = nn.ModuleList(LlamaDecoderLayer(config, i, quant_config, f"model.layers.{i}") for i in range(config.num_layers))
         self.norm = RMSNorm(config.hidden_size, config.hf_config.get("rms_norm_eps", 1e-6))
 
-    def forward(self, input_ids: torch.Tensor, positions: torch.Tensor, forward_batch: Any) -> torch.Tensor:
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        positions: torch.Tensor,
+        forward_batch: Any,
+        input_embeds: torch.Tensor | None = None,
+        pp_proxy_tensors: Any = None,
+    ) -> torch.Tensor:
         """Return the last vectors."""
         hidden_states, residual = self.embed_tokens(input_ids), None
         for layer in self.layers:
@@ -126,9 +133,17 @@ class LlamaForCausalLM(nn.Module):
         self.lm_head = self.model.embed_tokens if tied else ParallelLMHead(config.vocab_size, config.hidden_size)
         self.logits_processor = LogitsProcessor(config.vocab_size)
 
-    def forward(self, input_ids: torch.Tensor, positions: torch.Tensor, forward_batch: Any) -> LogitsProcessorOutput:
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        positions: torch.Tensor,
+        forward_batch: Any,
+        input_embeds: torch.Tensor | None = None,
+        get_embedding: bool = False,
+        pp_proxy_tensors: Any = None,
+    ) -> LogitsProcessorOutput:
         """Return the logits of each sequence's next token."""
-        return self.logits_processor(self.model(input_ids, positions, forward_batch), self.lm_head, forward_batch)
+        return self.logits_processor(input_ids, self.model(input_ids, positions, forward_batch), self.lm_head, forward_batch)
 
     def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> None:
         """Fill every parameter.
