@@ -6,6 +6,8 @@ import pytest
 
 from sglang_plug.checks.model import Level
 from sglang_plug.checks.rehearsal import Limits
+from sglang_plug.checks.rules.activation import _judge_ending
+from sglang_plug.checks.world import Entry
 from tests.checks.conftest import by_name, run
 from tests.checks.galleries import GIVES, gives, plat
 from tests.plugins.install import DIFFUSION_PLATFORM, DIFFUSION_PLATFORMS, DIFFUSION_PLUGINS, PLATFORM, SRT_PLATFORMS, Site, platform
@@ -52,6 +54,12 @@ ADVICE: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
         plat(without=("get_device_uuid",), body="def get_devce_uuid(self, device_id=0): return ''"),
         "SP407",
         ("rename get_devce_uuid: def get_device_uuid(self, device_id=0)",),
+    ),
+    "catches": (
+        "def activate():\n    try: import acme_rt\n    except ImportError: return None\n",
+        plat(),
+        "SP309",
+        ("may be absent here; it caught ModuleNotFoundError", "No module named 'acme_rt'", "__init__.py:2"),
     ),
     "mute": ("def activate():\n    'MOD.plat.Plat'\n", plat(), "SP309", ("no return with a value",)),
 }  # fmt: skip
@@ -112,3 +120,21 @@ def test_hooks_behind_a_platform_that_fails_are_said(tmp_path):
     found = by_name(run(site, tmp_path / "cwd", runtimes=("diffusion",)))["da_hooks"]
     assert [f.code for f in found] == ["SP603"]
     assert "diffusion ends before it loads hook plugins" in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("files", "level"),
+    [
+        (["torch/_prims_common/__init__.py", "<frozen importlib._bootstrap>", "acme/plat.py"], Level.WARNING),
+        (["<frozen importlib._bootstrap_external>", "torch/__init__.py", "acme/__init__.py"], Level.WARNING),
+        (["acme/__init__.py", "<frozen importlib._bootstrap>"], Level.ERROR),
+        (["threading.py", "acme/device.py", "<frozen importlib._bootstrap>", "acme/__init__.py"], Level.ERROR),
+        (["threading.py", "acme/device.py"], Level.ERROR),
+    ],
+)
+def test_a_slow_import_of_another_library_is_no_wait_for_ever(files, level):
+    row = {"group": SRT_PLATFORMS, "name": "acme", "value": "acme:activate", "dist": "acme", "version": "1", "where": "", "line": None}
+    stack = [{"file": file if file[0] == "<" else f"/env/lib/{file}", "line": 3, "function": "<module>"} for file in files]
+    found = _judge_ending(None, Entry(row), {"kind": "timeout", "seconds": 8, "stack": stack}, "its import")
+    assert (found.code, found.level) == ("SP305", level)
+    assert ("SGLang waits for ever" in found.message, "--timeout" in found.hint) == (level is Level.ERROR, level is Level.WARNING)

@@ -290,6 +290,10 @@ def _judge_ending(world: World, entry: Entry, ended: Mapping[str, Any], phase: s
         cause += f", which called {stack[0]['function']} at {stack[0]['file']}:{stack[0]['line']}"
     shared: dict[str, Any] = {"cause": cause or None, "location": place(own[0]) if own else None, "stack": stack or None}
     if ended["kind"] == "timeout":
+        if _is_importing(entry, ended):
+            message = f"{entry.label} was still importing modules after {ended['seconds']:g} s, in {phase}: slow, or waiting there"
+            hint = "raise --timeout: a busy machine imports torch slowly"
+            return find("SP305", entry.subject(), message, hint=hint, level=Level.WARNING, **shared)
         message = f"{entry.label} did not return from {phase} in {ended['seconds']:g} s: SGLang waits for ever"
         return find("SP305", entry.subject(), message, hint="probe the device with a time limit, and in init_backend()", **shared)
     if ended["kind"] == "signal":
@@ -310,6 +314,15 @@ def _judge_ending(world: World, entry: Entry, ended: Mapping[str, Any], phase: s
         return find("SP902", entry.subject(), message, hint="see what it replaces in builtins, os, sys, json or signal", **shared)
     message = f"{entry.label} could not be examined ({ended_words(ended)}); {consequence(world, entry)}"
     return find("SP902", entry.subject(), message, hint="run doctor again", **shared)
+
+
+def _is_importing(entry: Entry, ended: Mapping[str, Any]) -> bool:
+    """True where the innermost import in a dump is none of the plugin's own modules: another library's body runs, or Python reads it."""
+    frames = list(ended.get("stack") or [])
+    body = next((index for index, frame in enumerate(frames) if frame["file"].startswith("<frozen importlib")), None)
+    top = entry.module.partition(".")[0]
+    own = [frame for frame in frames[:body] if {top, f"{top}.py"} & set(frame["file"].split("/"))]
+    return body is not None and not own
 
 
 def _stack(ended: Mapping[str, Any]) -> list[Mapping[str, Any]]:
