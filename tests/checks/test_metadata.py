@@ -322,6 +322,15 @@ def test_the_older_of_two_folders_is_the_one_to_delete(site, doctor):
     assert str(old) in str(found.hint)  # whichever is read
 
 
+def test_of_two_folders_of_one_version_none_is_to_be_deleted(site, doctor):
+    """Nobody can tell which of them is right, and deleting the wrong one uninstalls the package."""
+    files = {"pa.py": "def activate(): return None\n"}
+    site.add("pa-dist", {SRT_PLATFORMS: {"pa": "pa:activate"}}, files)
+    site.add("pa-dist", {SRT_PLATFORMS: {"other": "pa:activate"}}, files, kind="egg-info")
+    found = next(f for f in doctor(runtimes=("srt",)).findings if f.code == "SP207")
+    assert found.hint == "reinstall pa-dist from its source"
+
+
 def test_a_folder_without_init_is_said(site, doctor):
     site.add("pa-dist", {SRT_PLATFORMS: {"pa": "pa:activate"}}, {"pa/readme.txt": ""})
     found = next(f for f in doctor(runtimes=("srt",)).findings if f.code == "SP301")

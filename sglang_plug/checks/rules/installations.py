@@ -44,7 +44,7 @@ def hidden_metadata(world: World) -> Iterator[Finding]:
             f"{winner} has two metadata folders: {version} in {hidden['by']} {first} and hides {hidden['version']} in "
             f"{hidden['where']}" + (f"; {'; '.join(told)}" if told else ""),
             cause=f"{winner} and {hidden['name']} are one name for Python" if winner != hidden["name"] else None,
-            hint=f"delete {stale}, or reinstall {winner}",
+            hint=f"delete {stale}, or reinstall {winner}" if hidden["version"] != version else f"reinstall {winner} from its source",
             level=None if mine != theirs else Level.WARNING,
         )
 
