@@ -33,12 +33,13 @@ _ENTRY_POINTS = f"""\
 """
 
 
-def prepare(plan: Plan, folder: Path | None) -> tuple[Plan, Path, Path]:
+def prepare(plan: Plan, folder: Path | None, promised: str | None = None) -> tuple[Plan, Path, Path]:
     """Return the plan with the recorder on its path, the temporary folder to remove afterwards, and where the records go.
 
     Args:
         plan: the launch.
         folder: where the user wants the records, calls counted; None keeps them in the temporary folder, without counting.
+        promised: the platform class that a plugin named, for the recorder to compare.
 
     Raises:
         LaunchError: the folder cannot be written, or holds the records of another launch.
@@ -51,6 +52,7 @@ def prepare(plan: Plan, folder: Path | None) -> tuple[Plan, Path, Path]:
     changes = {
         recorder.FOLDER: str(records),
         recorder.COUNTING: "0" if folder is None else "1",
+        recorder.PROMISED: promised,
         "PYTHONPATH": os.pathsep.join(filter(None, [str(site), environment.env.get("PYTHONPATH", "")])),
         **_allowing(environment.env.get),
     }

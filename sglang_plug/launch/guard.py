@@ -115,7 +115,10 @@ class Guard:
             return
         actual = record.platform["qualname"]
         external = not actual.startswith(_HOST)
-        if external == (promised.outcome == "plugin") and (external or actual == (promised.qualname or "").replace(":", ".")):
+        if external and promised.outcome == "plugin":
+            if record.platform.get("promised", True):
+                return
+        elif not external and promised.outcome != "plugin" and actual == (promised.qualname or "").replace(":", "."):
             return
         yield Finding(
             "SP052",

@@ -162,6 +162,20 @@ class Listener:
         """Forget what was heard: the engine serves, so that nothing of it was the end."""
         self.tail.clear()
 
+    def give_up(self, reason: str, phase: str) -> Obituary:
+        """Return the obituary of an engine that we ended for `reason` during `phase`: what it said last is all there is to go by."""
+        lines = tuple(self.tail)[-20:]
+        error = f"it said last: {lines[-1].strip()}" if lines else "it said nothing"
+        return Obituary(
+            f"our own stop, after: {phase}; {reason}",
+            None,
+            error,
+            None,
+            None,
+            "wait longer with --ready-timeout, or see what it waits for",
+            lines,
+        )
+
     def write(self, returncode: int, phase: str) -> Obituary:
         """Return the obituary of an engine that ended with `returncode` (negative: a signal) during `phase`."""
         lines = list(self.tail)

@@ -77,7 +77,7 @@ class ProcessRecord:
     rank: dict[str, int] = field(default_factory=dict)
     parent: int = 0
     sglang: str | None = None
-    platform: dict[str, str] | None = None
+    platform: dict[str, Any] | None = None
     plugins_failed: tuple[dict[str, str], ...] = ()
     hooks: tuple[HookRecord, ...] = ()
 

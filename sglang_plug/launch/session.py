@@ -56,7 +56,9 @@ def run(flight: Preflight, audience: Audience, options: Options, *, out: IO[byte
     wishes = Wishes(ready_limit=options.ready_limit, plugins=plugins)
     if not options.guarded and options.record is None:
         return supervise.run(flight.plan, audience, out=out, err=err, wishes=wishes)
-    plan, temporary, records = distribution.prepare(flight.plan, options.record)
+    plan, temporary, records = distribution.prepare(
+        flight.plan, options.record, chosen.qualname if chosen is not None and chosen.outcome == "plugin" else None
+    )
     guard = Guard(records, flight, options.allowed, audience)
     keeper = _Keeper(plan, records, audience) if options.record is not None else None
 

@@ -33,6 +33,7 @@ GRACE = 8.0  # SGLang drains for about five seconds; the whole tree must be gone
 LEFT_BEHIND = 2.0  # for what outlives an engine that ended by itself
 LOOK_STARTING, LOOK_SERVING = 1.0, 10.0
 SILENCE = 60.0
+GAVE_UP = 1  # the status of a launch that we end because it does not start as it should
 WORKERS = ("sglang::", "ray::")  # what the engine's processes call themselves
 
 
@@ -47,6 +48,7 @@ class _State:
     cold: bool = False  # SGLang's diffusion server failed to warm up, and goes on
     warned: set[str] = field(default_factory=set)
     asked: str | None = None  # why the engine was told to stop
+    gave_up: bool = False  # because it did not start as it should
     number: int = signal.SIGTERM  # the signal that asked us, where one did
     deadline: float | None = None
     workers: list[tree.Process] = field(default_factory=list)  # the engine's own processes, since it is ready
@@ -147,6 +149,8 @@ class _Run:
             for pump in pumps:
                 pump.join(timeout=2)
         self._drain()
+        if self._state.gave_up:
+            return Outcome(GAVE_UP, None, self._state.listener.give_up(self._state.asked or "", self._state.progress.last))
         obituary = None
         if self._state.asked is None and (status != 0 or self._state.ready is None):
             obituary = self._state.listener.write(status, self._state.progress.last if self._state.ready is None else "serving")
@@ -179,7 +183,7 @@ class _Run:
         if self._state.asked is not None:
             return  # it is being stopped: too late to be ready
         if self._wishes.check is not None and (reason := self._wishes.check()) is not None:
-            self._stop(reason)
+            self._stop(reason, gave_up=True)
             return
         self._state.ready = self._state.seconds
         self._state.listener.begin_anew()
@@ -223,9 +227,9 @@ class _Run:
                 self._audience.lost(process)
             return
         if self._wishes.check is not None and (reason := self._wishes.check()) is not None:
-            self._stop(reason)
+            self._stop(reason, gave_up=True)
         elif self._wishes.ready_limit is not None and state.seconds > self._wishes.ready_limit:
-            self._stop(f"no answer within {self._wishes.ready_limit:.0f} s")
+            self._stop(f"no answer within {self._wishes.ready_limit:g} s", gave_up=True)
         elif now - state.heard > SILENCE:
             state.heard = now
             self._audience.still_waiting(state.progress.last, state.seconds, state.listener.tail[-1] if state.listener.tail else "")
@@ -240,11 +244,11 @@ class _Run:
         if self._state.ready is None and (milestone := self._state.progress.read(line, self._state.seconds)):
             self._audience.reached(milestone, self._state.seconds)
 
-    def _stop(self, reason: str) -> None:
+    def _stop(self, reason: str, *, gave_up: bool = False) -> None:
         if self._state.asked is not None:  # asked twice: at once
             self._kill()
             return
-        self._state.asked = reason
+        self._state.asked, self._state.gave_up = reason, gave_up
         self._state.deadline = time.monotonic() + GRACE
         self._audience.stopping(reason)
         tree.send(self._process.pid, signal.SIGTERM)

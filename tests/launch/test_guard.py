@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +18,7 @@ from sglang_plug.launch.arguments import EngineArguments
 from sglang_plug.launch.guard import Guard
 from sglang_plug.launch.plan import Plan
 from sglang_plug.launch.preflight import Preflight
+from sglang_plug.launch.recorder import host
 from sglang_plug.probe.environment import Environment
 
 if TYPE_CHECKING:
@@ -95,6 +98,39 @@ def test_another_platform_than_promised(tmp_path, promised, actual, wrong):
     reason = watch.look()
     assert (reason is not None) is wrong
     assert [finding.code for finding in watch.fatal] == (["SP052"] if wrong else [])
+
+
+def test_another_plugins_class_is_another_platform(tmp_path):
+    watch, _ = guard(tmp_path)
+    write(tmp_path, platform="other.Plat")
+    record = tmp_path / "main-1-srt.json"
+    facts = json.loads(record.read_text())
+    facts["platform"]["promised"] = False
+    record.write_text(json.dumps(facts))
+    assert "serves on other.Plat, not on acme.Plat" in (watch.look() or "")
+    assert [finding.code for finding in watch.fatal] == ["SP052"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("", True),
+        ("acme_impl.Plat", True),
+        ("acme_front:Plat", True),
+        ("acme_front.Plat", True),
+        ("acme_front.Other", False),
+        ("gone.Plat", False),
+    ],
+)
+def test_the_recorder_knows_the_promised_class_where_it_is_imported(monkeypatch, name, kept):
+    front, platforms = ModuleType("acme_front"), ModuleType(host.PLATFORMS["srt"])
+    front.Plat = type("Plat", (), {"__module__": "acme_impl"})
+    front.Other = type("Other", (), {"__module__": "acme_impl"})
+    platforms._current_platform = front.Plat()
+    monkeypatch.setitem(sys.modules, "acme_front", front)
+    monkeypatch.setitem(sys.modules, platforms.__name__, platforms)
+    monkeypatch.setenv(host.PROMISED, name)
+    assert host.platform("srt")["promised"] is kept
 
 
 def test_a_required_hook_ends_the_launch_and_another_does_not(tmp_path):

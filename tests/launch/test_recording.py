@@ -15,7 +15,7 @@ import pytest
 
 from sglang_plug import standin
 from sglang_plug.errors import LaunchError
-from sglang_plug.launch import distribution, recording
+from sglang_plug.launch import distribution, recorder, recording
 from sglang_plug.launch.arguments import EngineArguments
 from sglang_plug.launch.plan import Plan
 from sglang_plug.launch.recorder import counters
@@ -291,7 +291,8 @@ def test_records_that_somebody_else_wrote_are_told_and_break_nothing(site, tmp_p
 
 
 def test_without_counting_the_hooks_are_left_alone(site):
-    plan, temporary, records = distribution.prepare(plan_of(site), None)
+    plan, temporary, records = distribution.prepare(plan_of(site), None, "acme:Plat")
+    assert plan.environment.env[recorder.PROMISED] == "acme:Plat"
     done = run(plan, LOAD + "import target; print(target.work.__wrapped__.__wrapped__ is not None)")
     assert records.is_relative_to(temporary)
     hooks = {(h.target, h.type): h for h in recording.read_processes(records)[0][0].hooks}

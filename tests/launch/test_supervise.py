@@ -194,10 +194,16 @@ def test_an_answer_that_comes_while_it_is_stopped_is_no_readiness(small, ledger,
     assert ledger.said("ready") == []
 
 
-def test_a_start_that_takes_too_long_is_given_up(small, ledger, streams):
-    outcome = supervise.run(small("--generate-status", "503"), ledger, out=streams[0], err=streams[1], wishes=Wishes(ready_limit=0.1))
-    assert ledger.said("stopping") == ["no answer within 0 s"]
-    assert outcome.ready is None
+@pytest.mark.parametrize("more", [(), ("--default-signals",)])
+def test_a_start_that_takes_too_long_is_given_up(small, ledger, streams, more):
+    """Its own status, which may be 0, is not that of a launch that failed."""
+    plan = small("--generate-status", "503", *more)
+    outcome = supervise.run(plan, ledger, out=streams[0], err=streams[1], wishes=Wishes(ready_limit=0.1))
+    assert ledger.said("stopping") == ["no answer within 0.1 s"]
+    assert (outcome.ready, outcome.status) == (None, 1)
+    assert outcome.obituary is not None
+    assert "no answer within 0.1 s" in outcome.obituary.ended
+    assert "--ready-timeout" in (outcome.obituary.hint or "")
 
 
 def test_a_reason_of_the_check_ends_the_start(small, ledger, streams):

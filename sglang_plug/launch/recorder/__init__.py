@@ -10,11 +10,13 @@ from __future__ import annotations
 import logging
 import os
 
+from . import host
 from .failures import LOGGERS, Ear
 from .record import Record
 
 FOLDER = "SGLANG_PLUG_RECORD"
 COUNTING = "SGLANG_PLUG_RECORD_COUNTS"
+PROMISED = host.PROMISED
 
 ear = Ear()
 for _name in LOGGERS if os.environ.get(FOLDER) else ():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 import sys
 from typing import Any
 
 REGISTRIES = {"srt": "sglang.srt.plugins.hook_registry", "diffusion": "sglang.multimodal_gen.runtime.platforms.plugins"}
 PLATFORMS = {"srt": "sglang.srt.platforms", "diffusion": "sglang.multimodal_gen.runtime.platforms"}
+PROMISED = "SGLANG_PLUG_RECORD_PLATFORM"  # the class that the preflight expects, as its plugin names it
 
 # Which function a process was started with, and how its caller calls its rank.
 ENTRANCES = {
@@ -67,7 +69,18 @@ def platform(runtime: str) -> dict[str, Any] | None:
         "qualname": f"{kind.__module__}.{kind.__qualname__}",
         "device_name": str(getattr(current, "device_name", "")),
         "device_type": str(getattr(current, "device_type", "")),
+        "promised": _is_promised(kind, os.environ.get(PROMISED, "").strip()),
     }
+
+
+def _is_promised(kind: type, name: str) -> bool:
+    """Tell whether a class is the one of this name, under which a plugin may have imported it from elsewhere; "" promises nothing."""
+    parts = name.replace(":", ".").split(".")
+    length = next((n for n in range(len(parts) - 1, 0, -1) if ".".join(parts[:n]) in sys.modules), 0)
+    found: Any = sys.modules.get(".".join(parts[:length]))
+    for part in parts[length:]:
+        found = getattr(found, part, None)
+    return not name or found is kind or f"{kind.__module__}.{kind.__qualname__}" == ".".join(parts)
 
 
 def who() -> tuple[str, dict[str, int]]:
