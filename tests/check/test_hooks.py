@@ -124,6 +124,7 @@ KINDS = [
     ("sglang.srt.server_args.ServerArgs.__init__", "AROUND", "SP531"),
     ("sglang.srt.managers.scheduler.run_scheduler_process", "AROUND", "SP526"),
     ("sglang.srt.ray.scheduler_actor.SchedulerActor.__init__", "AROUND", "SP526"),
+    ("sglang.srt.managers.multi_tokenizer_mixin.TokenizerWorker.__init__", "AROUND", "SP526"),  # its processes load no plugins
     ("sglang.srt.managers.detokenizer_manager.DetokenizerManager", "REPLACE", "SP526"),
     ("sglang.multimodal_gen.runtime.managers.gpu_worker.GPUWorker.__init__", "AROUND", "SP517"),
 ]
@@ -207,6 +208,7 @@ FITTING = [
     [
         ("sglang.srt.managers.schedule_batch.Modality.from_str", []),  # the module imports the class, which has it
         ("sglang.srt.multimodal.modality.Modality.from_str", []),
+        ("sglang.srt.managers.multi_tokenizer_mixin.MultiTokenizerRouter.__init__", []),
         ("sglang.srt.models.deepseek_nextn.DeepseekV3ForCausalLMNextN.num_fusable_shared_experts", ["SP508"]),
     ],
 )
