@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sglang_plug.checks.model import Finding, Level
 from sglang_plug.checks.table import rule
@@ -13,7 +13,7 @@ from sglang_plug.report.text import Span
 from sglang_plug.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from sglang_plug.checks.doctor import Report
 
@@ -71,12 +71,16 @@ def _host(report: Report) -> Iterator[Line]:
         if decision["outcome"] == "error":
             yield Line(visible(f"{runtime}: no platform: {decision['error']}"), "red")
         elif decision["error"]:
-            chosen = f"platform '{decision['name']}' of {decision['dist']}"
-            yield Line(visible(f"{runtime}: {chosen}, which does not start: {decision['error']}"), "red")
-        elif decision["outcome"] == "plugin":
-            yield Line(visible(f"{runtime}: platform '{decision['name']}' of {decision['dist']}"))
+            yield Line(visible(f"{runtime}: {platform_of(decision)}, which does not start: {decision['error']}"), "red")
         else:
-            yield Line(visible(f"{runtime}: built-in platform '{decision['name']}'"))
+            yield Line(visible(f"{runtime}: {platform_of(decision)}"))
+
+
+def platform_of(decision: Mapping[str, Any]) -> str:
+    """Return which platform was decided, in words."""
+    if decision["outcome"] == "plugin":
+        return f"platform '{decision['name']}' of {decision['dist']}"
+    return f"built-in platform '{decision['name']}'"
 
 
 def _entry_points(report: Report) -> Iterator[Line]:

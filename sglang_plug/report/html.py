@@ -9,7 +9,7 @@ from sglang_plug import __version__
 from sglang_plug.checks.model import Finding, Level
 from sglang_plug.checks.table import rule
 from sglang_plug.report.escape import visible
-from sglang_plug.report.findings_text import WORDS
+from sglang_plug.report.findings_text import WORDS, platform_of
 from sglang_plug.wording import counted
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _host(report: Report) -> list[str]:
     engine = f"SGLang {sglang['version']}" if sglang["engine"] == "sglang" else f"no SGLang (stand-in, rules of {host['release']})"
     rows = [f"<p><code>{_text(host['python'])}</code>, Python {_text(host['version'])}, {_text(engine)}</p>"]
     for runtime, decision in host["platforms"].items():
-        chosen = decision["error"] or f"{decision['outcome']} {decision['name']}"
+        chosen = decision["error"] or platform_of(decision)
         rows.append(
             f"<details><summary>{_text(runtime)}: <code>{_text(chosen)}</code></summary>{_trail(decision.get('steps', ()))}</details>"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 
 NARROWEST_CELL = 24
+INDENTED = re.compile(r"    (?:(?:cause|hint|at): +| {7})?(?=\S)|  \w+ +(?=\S)")
+#: A command that breaks into lines could not be copied.
+TO_COPY = re.compile(r"`|sglang-plug |pip |export |unset ")
 
 
 class Span(NamedTuple):
@@ -36,7 +40,8 @@ def plain(rows: Iterable[Sequence[Span]]) -> str:
 def write(rows: Iterable[Sequence[Span]]) -> None:
     """Write lines to stdout: styled on a terminal, plain elsewhere, so that rich is imported only for someone who sees it.
 
-    A line of three or more spans is a table's: on a terminal, its last cell goes on below itself.
+    On a terminal, what does not fit goes on below itself: the last cell of a line of three or more spans, which is a table's, and the
+    words of a line that is indented.
     """
     if not sys.stdout.isatty() and not os.environ.get("FORCE_COLOR"):
         sys.stdout.write(plain(rows))
@@ -46,7 +51,17 @@ def write(rows: Iterable[Sequence[Span]]) -> None:
     screen = console()
     for row in rows:
         line = Text.assemble(*row)
-        screen.print(_hung(line, row, screen) if len(row) > 2 and screen.is_terminal and sys.stdout.isatty() else line)
+        screen.print(_hung(line, cells, screen) if (cells := _cells(row)) and screen.is_terminal and sys.stdout.isatty() else line)
+
+
+def _cells(row: Sequence[Span]) -> Sequence[Span]:
+    """Return a line as its head and what goes on below itself; nothing where it is to stay as it is."""
+    if len(row) != 1:
+        return row if len(row) > 2 else ()
+    head = INDENTED.match(row[0].text)
+    if head is None or TO_COPY.search(row[0].text):
+        return ()
+    return (row[0]._replace(text=head[0]), row[0]._replace(text=row[0].text[head.end() :]))
 
 
 def _hung(line: Text, row: Sequence[Span], screen: Console) -> Text:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from html import unescape
 from html.parser import HTMLParser
 from xml.etree import ElementTree as ET
 
@@ -113,6 +114,19 @@ def test_html_is_one_page_without_outside_parts(report):
     for level in Level:
         assert f'id="{level.value}"' in text
     assert seen.count("article") == 3
+
+
+@pytest.mark.parametrize(
+    ("decision", "words"),
+    [
+        ({"outcome": "plugin", "name": "mydev", "dist": "my-dev", "error": None}, "platform 'mydev' of my-dev"),
+        ({"outcome": "builtin", "name": "cpu", "dist": None, "error": None}, "built-in platform 'cpu'"),
+    ],
+)
+def test_a_page_names_the_platform_as_the_text_does(report, decision, words):
+    report.host["platforms"] = {"srt": decision}
+    assert f"srt: {words}\n" in findings.render(report, "text")
+    assert f"srt: <code>{words}</code>" in unescape(findings.render(report, "html"))
 
 
 def test_text_groups_by_level(report):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import io
+import itertools
 import os
 import pty
 import struct
@@ -97,12 +98,12 @@ def test_colour_is_forced_and_refused_as_asked(site: Site):
     assert b"\x1b[" not in tell(site, "list", PYTHONIOENCODING="utf-8").stdout
 
 
-def on_a_terminal(site: Site, columns: int, *words: str, **variables: str) -> str:
-    """Return what a command writes to a terminal of so many columns."""
+def on_a_terminal(site: Site, columns: int, *words: str, program: tuple[str, ...] = ("-m", "sglang_plug"), **variables: str) -> str:
+    """Return what a command (or another program of Python's) writes to a terminal of so many columns."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     env = site.env(TERM="xterm", **variables)
-    process = subprocess.Popen([sys.executable, "-m", "sglang_plug", *words], stdout=theirs, stderr=theirs, stdin=theirs, env=env)
+    process = subprocess.Popen([sys.executable, *program, *words], stdout=theirs, stderr=theirs, stdin=theirs, env=env)
     os.close(theirs)
     seen = b""
     with contextlib.suppress(OSError):  # the terminal's other end is closed: the command has ended
@@ -128,6 +129,23 @@ def on_a_terminal(site: Site, columns: int, *words: str, **variables: str) -> st
 def test_no_colour_is_neither_bold_nor_dim(site: Site, words: tuple[str, ...]):
     assert "\x1b" in on_a_terminal(site, 80, *words, NO_COLOR="")
     assert "\x1b" not in on_a_terminal(site, 80, *words, NO_COLOR="1")
+
+
+def test_a_finding_goes_on_below_its_words(site: Site):
+    shown = on_a_terminal(site, 46, "doctor", "한국칩", NO_COLOR="1").splitlines()
+    after = {line[:12]: following for line, following in itertools.pairwise(shown) if terminal.width(line) > 34}
+    assert after["    platform"].startswith("    ")
+    assert after["  FAILED   p"].startswith(" " * 11)
+    assert after["    cause: R"].startswith(" " * 11)
+
+
+def test_a_command_to_copy_is_one_line(site: Site):
+    line = "    hint: sglang-plug contract targets 'sglang.srt.managers.scheduler.Scheduler.*' lists what can be hooked"
+    assert len(line) > 70
+    program = f"from sglang_plug.report.text import Span, write; write([[Span({line!r})], [Span({line.replace('sglang-plug', 'see')!r})]])"
+    copied, broken, *_ = on_a_terminal(site, 70, program=("-c", program)).splitlines()
+    assert copied == line
+    assert len(broken) <= 70
 
 
 def test_a_tree_goes_on_below_its_last_column(site: Site):
