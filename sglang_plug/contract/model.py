@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
@@ -85,6 +86,17 @@ class Symbol:
     def inherited(self) -> bool:
         """True for a class member that a base class defines."""
         return self.kind in _MEMBERS and bool(self.holder) and self.origin.rpartition(".")[0] != self.holder
+
+    @property
+    def rewrapped(self) -> bool:
+        """Whether a decorator gives the function other parameters than those written."""
+        return any(decorator.rpartition(".")[2].startswith(("overload", "jit", "custom_op")) for decorator in self.decorators)
+
+    @property
+    def gives(self) -> bool:
+        """Whether the annotation promises a result, and never None."""
+        annotation = (self.signature or "").partition(" -> ")[2]
+        return bool(annotation) and not re.search(r"\b(None|Optional|Any|object|NoReturn|Never)\b", annotation)
 
     @property
     def makes_context(self) -> bool:

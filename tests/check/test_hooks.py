@@ -197,7 +197,7 @@ FITTING = [
     ("def h(*args, **kwargs): return (args,)", "BEFORE", ["SP514"]),
     ("def h(*args, **kwargs): return True", "BEFORE", ["SP514"]),
     ("def h(*args, **kwargs): return {}", "BEFORE", ["SP514"]),
-    ("async def h(original, *args, **kwargs): ...", "AROUND", []),  # the target is decorated: nobody can tell
+    ("async def h(original, *args, **kwargs): ...", "AROUND", ["SP515"]),  # decorators keep a function plain
     ("class H: ...", "AROUND", ["SP511"]),
     ("import functools\ndef other(f): return f\n@other\ndef h(): ...", "AROUND", []),
 ]
@@ -232,9 +232,8 @@ def test_levels_of_a_gap(findings):
 def test_an_async_hook_on_a_plain_function(codes):
     target = "sglang.srt.managers.scheduler.Scheduler.get_next_batch_to_run"
     source = f"async def h(original, *a, **k): ...\nHookRegistry.register({target!r}, h, HookType.AROUND)"
-    assert codes(HEAD + source) in (["SP515"], [])  # undecorated in this release
-    plain = "sglang.srt.utils.common.is_cuda_alike"
-    assert "SP515" not in codes(HEAD + source.replace(target, plain))  # not there at all: SP501
+    assert codes(HEAD + source) == ["SP515"]
+    assert "SP515" in codes(HEAD + source.replace(target, "sglang.srt.utils.common.is_cuda_alike"))  # cached
 
 
 def test_static_and_class_methods_have_their_own_first_parameter(codes):
@@ -330,3 +329,26 @@ def test_an_around_hook_calls_the_original(findings, definition, told):
         level, words = told.split(" ", 1)
         assert found[0].startswith(level)
         assert words in found[0]
+
+
+RUN_BATCH_HOOK = "{}\nHookRegistry.register('sglang.srt.managers.scheduler.Scheduler.run_batch', h, HookType.AROUND)\n"
+
+
+@pytest.mark.parametrize(
+    ("hook", "wanted"),
+    [
+        ("def h(original, *a, **k):\n    original(*a, **k)", ["SP514"]),
+        ("def h(original, *a, **k):\n    result = original(*a, **k)\n    return None", ["SP514"]),
+        ("def h(original, *a, **k):\n    result = original(*a, **k)\n    return result", []),
+        ("def h(original, *a, **k):\n    original(*a, **k)\n    raise RuntimeError", []),
+        ("async def h(original, *a, **k):\n    return original(*a, **k)", ["SP515"]),
+    ],
+)
+def test_what_callers_of_a_plain_target_get(codes, hook, wanted):
+    """`run_batch` is no coroutine and promises a result; `scheduler_stage_method` decorates it."""
+    assert codes(HEAD + RUN_BATCH_HOOK.format(hook)) == wanted
+
+
+def test_a_target_without_a_result_loses_none(codes):
+    source = "def h(original, *a, **k):\n    original(*a, **k)\nHookRegistry.register(S + '.process_batch_result', h, HookType.AROUND)\n"
+    assert codes(HEAD + source) == []

@@ -77,7 +77,7 @@ def test_an_old_name_that_is_still_served(findings):
 
 
 def test_a_dead_override_beside_its_replacement_is_no_finding(findings):
-    both = f"{GOOD}\n    capabilities = None\n    def support_cuda_graph(self): return True\n"
+    both = f"{GOOD}\n    capabilities = make()\n    def support_cuda_graph(self): return True\n"
     assert serious(findings(both)) == []
 
 
@@ -167,3 +167,21 @@ def test_a_misspelt_override_is_answered_with_the_nearest(findings):
 )
 def test_own_helpers_are_no_misspelt_overrides(findings, line):
     assert serious(findings(f"{GOOD}\n    {line}\n")) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ('device_type = "CPU"', "SP412"),
+        ('device_type = "acme"', None),
+        ('capabilities = {"graph_capture": True}', "SP414"),
+        ("capabilities = make()", None),
+        ("def get_torch_distributed_backend_str(self): return 'glooo'", "SP415"),
+        ("def get_torch_distributed_backend_str(self): return 'cpu:gloo,acme:hccl'", None),
+        ("def get_default_attention_backend(self): return 'torch_nativ'", "SP415"),
+        ("def get_default_attention_backend(self): return 'acme_triton'", None),
+    ],
+)
+def test_values_that_end_the_start(findings, line, code):
+    source = GOOD.replace('    device_type = "cpu"\n', "") if "device_type" in line else GOOD
+    assert [(f.code, f.level) for f in serious(findings(source + f"    {line}\n"))] == ([(code, "error")] if code else [])

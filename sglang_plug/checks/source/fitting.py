@@ -43,7 +43,7 @@ def judge_hook(hook: Registration, release: Release) -> Iterator[Finding]:
     wrong = list(_wrong_type(hook, node))
     yield from wrong
     yield from _signature(hook, node, symbol) if not wrong else ()
-    yield from _returns(hook, node)
+    yield from _returns(hook, node, symbol)
     yield from _async(hook, node, symbol)
     yield from _recursion(hook, node, symbol, release)
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -148,9 +148,7 @@ def _expected(hook: Registration, symbol: Symbol) -> list[dict[str, Any]] | None
     """What the hook is called with; None where that is not known."""
     if symbol.kind not in CALLABLE or symbol.varies or symbol.presence is not Presence.SURE or symbol.parameters is None:
         return None
-    if hook.type is None or any(
-        decorator.rpartition(".")[2].startswith(("overload", "jit", "custom_op")) for decorator in symbol.decorators
-    ):
+    if hook.type is None or symbol.rewrapped:
         return None
     if symbol.inherited and symbol.kind in {Kind.CLASSMETHOD, Kind.STATICMETHOD}:
         return None  # said by SP508
@@ -176,7 +174,10 @@ def _same_names(expected: list[dict[str, Any]], actual: list[dict[str, Any]]) ->
     return renamed
 
 
-def _returns(hook: Registration, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Iterator[Finding]:
+def _returns(hook: Registration, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, symbol: Symbol) -> Iterator[Finding]:
+    if hook.type == "AROUND" and symbol.gives and _drops_result(node):
+        message = f"{_name(node)} calls the original and returns nothing: callers get None in place of the result"
+        yield _say(hook, "SP514", message, node, cause=f"{symbol.origin} is {symbol.signature}", hint="return original(*args, **kwargs)")
     if hook.type != "BEFORE" or isinstance(node, ast.AsyncFunctionDef):
         return
     values = [node.body] if isinstance(node, ast.Lambda) else [part.value for part in _own_returns(node)]
@@ -186,6 +187,20 @@ def _returns(hook: Registration, node: ast.FunctionDef | ast.AsyncFunctionDef | 
             message = f"{_name(node)} returns {wrong}; a BEFORE hook returns None or (args, kwargs)"
             yield _say(hook, "SP514", message, value if not isinstance(node, ast.Lambda) else None, hint="return args, kwargs")
             return
+
+
+def _drops_result(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> bool:
+    """True for a function that calls its first parameter and has no return with a value, nor ends by raising."""
+    if isinstance(node, ast.Lambda) or isinstance(node.body[-1], ast.Raise) or yields(node):
+        return False
+    first = [*node.args.posonlyargs, *node.args.args][:1]
+    calls = any(
+        isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and [part.func.id] == [a.arg for a in first]
+        for part in ast.walk(node)
+    )
+    return calls and all(
+        part.value is None or (isinstance(part.value, ast.Constant) and part.value.value is None) for part in _own_returns(node)
+    )
 
 
 def _own_returns(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.Return]:
@@ -224,7 +239,7 @@ def _not_arguments(value: ast.expr | None) -> str:
 def _async(hook: Registration, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, symbol: Symbol) -> Iterator[Finding]:
     if not isinstance(node, ast.AsyncFunctionDef) or symbol.is_async or symbol.kind not in CALLABLE or symbol.varies:
         return
-    if yields(node) or symbol.decorators:
+    if yields(node) or symbol.rewrapped or symbol.makes_context:
         return
     message = f"{_name(node)} is async and {symbol.origin} is not: its callers get a coroutine"
     if hook.type == "BEFORE":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
+from sglang_plug.checks import spelling
 from sglang_plug.checks.model import Level
 from sglang_plug.checks.signatures import call_gap
 from sglang_plug.checks.source.classes import BASES, MIXIN, Member, PlatformClass, class_members, platform_classes
@@ -33,7 +34,7 @@ _NEEDED = frozenset({"get_device", "get_device_total_memory"})
 
 
 def judge_platforms(plugin: Plugin, release: Release) -> Iterator[Finding]:
-    """SP404, SP406–SP411, SP413, SP414, SP708: every platform class against the release's contract."""
+    """SP404, SP406–SP415, SP708: every platform class against the release's contract."""
     for cls in platform_classes(plugin, release):
         contract = release.platform_contract(cls.runtime)
         if contract is None or not contract.accepts_plugins:
@@ -68,11 +69,21 @@ def _identity(cls: PlatformClass, release: Release) -> Iterator[Finding]:
         cause = "the core skips its out-of-tree paths silently" if cls.runtime == "srt" else "the diffusion runtime refuses the class"
         yield _say(cls, "SP404", cls.node.name, message, at=value, cause=cause,
                    hint="write `_enum = PlatformEnum.OOT` in the class")  # fmt: skip
+    kind = cls.members.get("device_type")
+    said = _constant(kind.node.value) if kind is not None and isinstance(kind.node, (ast.Assign, ast.AnnAssign)) else None
+    meant, slip = spelling.device_type(said) if isinstance(said, str) else (None, False)
+    if slip:
+        message = f"{cls.node.name}.device_type is {said!r}, which torch does not know: the start ends"
+        yield _say(cls, "SP412", f"{cls.node.name}.device_type", message, at=kind, hint=f"did you mean {meant!r}?", level=Level.ERROR)
     lacking = [name for name in ("device_name", "device_type") if name not in cls.members and not _provided(cls, name, release)]
     if lacking:
         level = Level.ERROR if cls.runtime == "diffusion" else Level.WARNING
         message = f"{cls.node.name} has no {' and no '.join(lacking)}"
         yield _say(cls, "SP406", cls.node.name, message, hint=f'write `{lacking[0]} = "…"` in the class', level=level)
+
+
+def _constant(node: ast.expr | None) -> Any:
+    return node.value if isinstance(node, ast.Constant) else None
 
 
 def _missing(cls: PlatformClass, contract: PlatformContract, release: Release) -> Iterator[Finding]:
@@ -163,9 +174,24 @@ def _known_member(cls: PlatformClass, known: PlatformMember, name: str, member: 
         return
     if known.kind == "method":
         yield from _method(cls, known, title, member)
+        yield from _answer(cls, name, title, member)
+    elif name == "capabilities" and isinstance(getattr(node, "value", None), (ast.Dict, ast.List, ast.Tuple, ast.Set, ast.Constant)):
+        message = f"{title} is no PlatformCapabilities: SGLang reads attributes of it, and stops with AttributeError"
+        yield _say(cls, "SP414", title, message, at=member, hint="write PlatformCapabilities(…)")
     elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and not _is_property(node):
         message = f"{title} is a method, and SGLang reads it as an attribute"
         yield _say(cls, "SP414", title, message, at=member, hint="make it a class attribute or a property")
+
+
+def _answer(cls: PlatformClass, name: str, title: str, member: Member) -> Iterator[Finding]:
+    """SP415: a method that does nothing but return a name which is nearly a backend's."""
+    judge = {"get_torch_distributed_backend_str": spelling.collective, "get_default_attention_backend": spelling.attention}.get(name)
+    body = member.node.body if isinstance(member.node, ast.FunctionDef) else []
+    value = _constant(body[-1].value) if body and isinstance(body[-1], ast.Return) else None
+    meant = judge(value) if judge is not None and isinstance(value, str) and cls.runtime == "srt" else None
+    if meant is not None:
+        message = f"{title}() returns {value!r}, which is no backend: the start ends"
+        yield _say(cls, "SP415", title, message, at=member, hint=f"did you mean {meant!r}?")
 
 
 def _method(cls: PlatformClass, known: PlatformMember, title: str, member: Member) -> Iterator[Finding]:
