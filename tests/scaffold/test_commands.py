@@ -15,6 +15,7 @@ import pytest
 from sglang_plug.cli.app import run
 from tests.scaffold.making import make
 
+NEXTN = "sglang.srt.models.deepseek_nextn.DeepseekV3ForCausalLMNextN"
 RUN_BATCH = "sglang.srt.managers.scheduler.Scheduler.run_batch"
 SERVER_ARGS = "sglang.srt.server_args.ServerArgs"
 
@@ -126,6 +127,7 @@ def test_an_existing_folder_is_refused_and_force_lists_first(capsys: pytest.Capt
         (["new-hook", "x1", "--target", RUN_BATCH, "--into", "a", "--output", "b"], 2, "exclude each other"),
         (["new-hook", "x1", "--target", "sglang.srt.managers.scheduler"], 1, "contract targets 'sglang.srt.managers.scheduler.*'"),
         (["new-hook", "x1", "--target", "sglang.srt.server_args.ServerArgs.launch_command"], 1, "a property cannot be hooked"),
+        (["new-hook", "x1", "--target", f"{NEXTN}.num_fusable_shared_experts"], 1, "DeepseekV2ForCausalLM.num_fusable_shared_experts`"),
         (["new-hook", "x1", "--target", '{{ 7*7 }}"); import os; ("'], 1, '{{ 7*7 }}"); import os; ("'),
         (["new-platform", "x1", "--device-type", "privateuse1"], 1, "--device-type privateuseone"),
         (["new-platform", "torch-mlu", "--device-type", "mlu"], 1, "torch-mlu-device"),
@@ -144,6 +146,12 @@ def test_refusals_write_nothing(arguments: list[str], status: int, words: str, c
     assert "hint:" in err
     assert "\x1b" not in err
     assert content(tmp_path) == {}
+
+
+def test_a_member_of_a_class_that_the_module_imports_is_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    target = "sglang.srt.managers.schedule_batch.Modality.from_str"
+    assert run(["new-hook", "x1", "--target", target, "--dry-run"]) == 0
+    assert not capsys.readouterr().err.startswith("error")
 
 
 def ask(answers: bytes, *arguments: str) -> tuple[int, str]:
