@@ -23,6 +23,13 @@ CLASS_ATTRIBUTES = frozenset(
 ENUM_ATTRIBUTES = frozenset(
     {"__members__", "_member_map_", "_member_names_", "_value2member_map_", "_member_type_", "__len__", "__iter__", "__getitem__"}
 )
+#: What the interpreter, or a base, writes on some classes.
+WRITTEN = frozenset(
+    {"__slots__", "__match_args__", "__orig_bases__", "__parameters__", "__type_params__", "__static_attributes__", "__firstlineno__",
+     "__annotate__", "__abstractmethods__", "__protocol_attrs__", "__signature__", "__wrapped__"}
+)  # fmt: skip
+#: What a decorated function may have, and a plain one has not.
+WRAPPED = frozenset({"__wrapped__", "__self__", "__func__"})
 DATACLASS_METHODS = frozenset({"__init__", "__repr__", "__eq__"})
 DATACLASS_ATTRIBUTES = frozenset({"__dataclass_fields__", "__dataclass_params__", "__match_args__"})
 

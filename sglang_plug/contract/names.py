@@ -125,9 +125,12 @@ class Lookup:
             return found and replace(found, holder=owner.origin)
         if owner.kind in {Kind.EXTERNAL, Kind.UNKNOWN}:
             return Symbol(f"{owner.origin}.{name}", owner.kind, f"{owner.origin}.{name}", Presence.UNKNOWN)
-        if owner.kind in {Kind.FUNCTION, Kind.METHOD, Kind.CLASSMETHOD, Kind.STATICMETHOD} and not owner.decorators and not owner.varies:
-            known = hasattr(inheritance.FUNCTION, name)
-            return Symbol(f"{owner.origin}.{name}", Kind.ATTRIBUTE, f"{owner.origin}.{name}") if known else None
+        if owner.kind in {Kind.FUNCTION, Kind.METHOD, Kind.CLASSMETHOD, Kind.STATICMETHOD}:
+            plain, known = not owner.decorators and not owner.varies, hasattr(inheritance.FUNCTION, name)
+            if plain and known:
+                return Symbol(f"{owner.origin}.{name}", Kind.ATTRIBUTE, f"{owner.origin}.{name}")
+            if plain or (name.startswith("__") and name.endswith("__") and not known and name not in inheritance.WRAPPED):
+                return None
         return Symbol(f"{owner.origin}.{name}", Kind.UNKNOWN, f"{owner.origin}.{name}", Presence.UNKNOWN)
 
     def attribute(self, module: ModuleTable, name: str, depth: int = 0) -> Symbol | None:
@@ -301,7 +304,7 @@ class Lookup:
         if name in inheritance.DATACLASS_ATTRIBUTES and self._is_dataclass(order):
             return Symbol(dotted, Kind.ATTRIBUTE, dotted)
         unknown |= any(self._is_remade(cls) for cls in order) or "ctypes.Structure" in order or "ctypes.Union" in order
-        unknown |= name.startswith("__") and name.endswith("__") and len(order) > 2  # what a base writes on its subclasses
+        unknown |= name in inheritance.WRITTEN
         return field or (Symbol(dotted, Kind.UNKNOWN, dotted, Presence.UNKNOWN) if unknown else None)
 
     def _is_remade(self, cls: str) -> bool:
