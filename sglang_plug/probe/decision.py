@@ -156,8 +156,9 @@ def _break_import(inquiry: Inquiry, decisions: dict[str, Decision], *, known: bo
     why = f"importing sglang selects the SRT platform first, and that fails: {cause.type}: {cause.message}"
     step = Step("import", "import sglang", "failed" if known else "doubtful", why)
     resolution = replace(own.resolution, steps=(*own.resolution.steps, step))
-    if known and own.resolution.error is None:
+    if known:
         message = "`import sglang` fails before diffusion selects a platform"
-        failure = Failure(cause.type, message, cause=f"{cause.type}: {cause.message}", hint=cause.hint)
+        hints = [failure.hint for failure in (cause, own.resolution.error) if failure is not None and failure.hint]
+        failure = Failure(cause.type, message, cause=f"{cause.type}: {cause.message}", hint="; then: ".join(dict.fromkeys(hints)) or None)
         resolution = replace(resolution, outcome="error", error=failure)
     decisions["diffusion"] = replace(own, resolution=resolution)

@@ -30,6 +30,8 @@ def judge(resolution: Resolution, found: Mapping[str, Any], *, has_sglang: bool)
         return _broken_import(resolution, broken)
     if found["plain"]:
         return _baseless(resolution, found, place)
+    if resolution.runtime == "diffusion" and (lacking := _lacking(qualname, found)) is not None:
+        return _refused(qualname, lacking, place)
     if verdict in {"defined", "reexported"}:
         return _present(qualname, found, place), None
     if verdict == "dynamic":
@@ -69,6 +71,21 @@ def _baseless(resolution: Resolution, found: Mapping[str, Any], place: str) -> t
     message = f"{resolution.qualname} derives from nothing, so it is no {base.rpartition('.')[2]}"
     failure = Failure("TypeError", message, cause=f"defined at {place}", hint=f"derive it from {base}")
     return Step("source", resolution.qualname or "", "failed", f"{message} ({place})"), failure
+
+
+def _lacking(qualname: str, found: Mapping[str, Any]) -> str | None:
+    """Return what diffusion will miss in a class from outside; its own built-in platforms are refused too."""
+    builtin = {entry.qualname for entry in POLICIES["diffusion"].builtins}
+    return "_enum" if qualname.replace(":", ".") in builtin else next(iter(found["lacks"]), None)
+
+
+def _refused(qualname: str, lacking: str, place: str) -> tuple[Step, Failure]:
+    enum = f"{POLICIES['diffusion'].platform_class.rpartition('.interface')[0]}.PlatformEnum.OOT"
+    what = f"set _enum = {enum}" if lacking == "_enum" else f"define a non-empty {lacking}"
+    add = "derive a class of your own from it, with" if qualname.startswith("sglang.") else "add to the class:"
+    hint = f"{add} _enum = PlatformEnum.OOT" if lacking == "_enum" else f'add to the class: {lacking} = "my_device"'
+    message = f"External diffusion platform {qualname} must {what}"
+    return Step("source", qualname, "failed", f"{message} ({place})"), Failure("TypeError", message, cause=f"defined at {place}", hint=hint)
 
 
 def _first_failure(rows: Sequence[Mapping[str, Any]], *, has_sglang: bool) -> Mapping[str, Any] | None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FILL = {"good": "#d9f2e0", "bad": "#fbdcdc", "warn": "#fdf0cd", "none": "#eef0f2"}
 EDGE = {"good": "#2f855a", "bad": "#c53030", "warn": "#b7791f", "none": "#8a94a0"}
-WIDTH, ROW, GAP, PAD, TITLE = 520, 46, 16, 20, 58
+WIDTH, ROW, LINE, GAP, PAD, TITLE = 520, 46, 14, 16, 20, 58
 INNER = WIDTH - 24  # what a line of text may take in its box
 NARROW, BROAD = set(" .,:;'|!ijlft()[]/\\\"`"), set("_@%mwMW+=<>~—…")
 LABEL = 240  # characters of a text in a Mermaid box: renderers refuse documents above 50,000
@@ -71,9 +71,9 @@ def _tone(step: Step) -> str:
 def svg(survey: Survey) -> str:
     """Return an SVG image with one column per runtime, top to bottom in the order in which the rules were tried."""
     columns = {runtime: _boxes(survey, runtime) for runtime in survey.decisions}
-    tallest = max((len(boxes) for boxes in columns.values()), default=0)
+    tallest = max((sum(_height(box) + GAP for box in boxes) for boxes in columns.values()), default=0)
     wide = len(columns) * (WIDTH + PAD) + PAD
-    tall = TITLE + (tallest + 1) * (ROW + GAP) + 2 * PAD + 18 * 6
+    tall = TITLE + tallest + ROW + GAP + 2 * PAD + 18 * 6
     size = f'viewBox="0 0 {wide} {tall}" width="{wide}" height="{tall}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-family="system-ui, sans-serif" font-size="13">',
@@ -91,9 +91,10 @@ def _column(survey: Survey, runtime: str, boxes: list[Box], left: int) -> list[s
     parts = [f'<text x="{left}" y="{PAD + 18}" font-size="18" font-weight="600" fill="#1a202c">{escape(label)}</text>']
     top = TITLE
     for box in boxes:
-        parts += _box(box, left, top, ROW)
-        parts.append(_arrow(left + WIDTH // 2, top + ROW))
-        top += ROW + GAP
+        parts += _box(box, left, top)
+        top += _height(box)
+        parts.append(_arrow(left + WIDTH // 2, top))
+        top += GAP
     lines = _fitted(found.text, 14.5, 6)  # bold letters are broader
     box_height = 18 * len(lines) + 20
     look = f'fill="{FILL[found.tone]}" stroke="{EDGE[found.tone]}" stroke-width="2"'
@@ -105,11 +106,23 @@ def _column(survey: Survey, runtime: str, boxes: list[Box], left: int) -> list[s
     return parts
 
 
-def _box(box: Box, left: int, top: int, tall: int) -> list[str]:
+def _height(box: Box) -> int:
+    return ROW + LINE * (len(_detail(box)) - 1)
+
+
+def _detail(box: Box) -> list[str]:
+    return _fitted(box.detail, 11, 4)
+
+
+def _box(box: Box, left: int, top: int) -> list[str]:
+    look = f'fill="{FILL[box.tone]}" stroke="{EDGE[box.tone]}"'
     return [
-        f'<rect x="{left}" y="{top}" width="{WIDTH}" height="{tall}" rx="6" fill="{FILL[box.tone]}" stroke="{EDGE[box.tone]}"/>',
+        f'<rect x="{left}" y="{top}" width="{WIDTH}" height="{_height(box)}" rx="6" {look}/>',
         f'<text x="{left + 12}" y="{top + 19}" fill="#1a202c">{escape(_fitted(box.title, 13)[0])}</text>',
-        f'<text x="{left + 12}" y="{top + 36}" font-size="11" fill="#4a5568">{escape(_fitted(box.detail, 11)[0])}</text>',
+        *(
+            f'<text x="{left + 12}" y="{top + 36 + LINE * row}" font-size="11" fill="#4a5568">{escape(line)}</text>'
+            for row, line in enumerate(_detail(box))
+        ),
     ]
 
 

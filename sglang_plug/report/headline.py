@@ -44,6 +44,11 @@ def headline(survey: Survey, runtime: str) -> Headline:
         return Headline(f"{label} will not start: {_error(resolution.error)}", "bad", resolution.error.hint)
     if resolution.outcome == "plugin":
         by = f"selected by {decision.policy.selector}" if _is_selected(decision) else "the only active platform plugin"
+        doubt = next((step for step in resolution.steps if step.rule == "source" and step.verdict == "doubtful"), None)
+        verified = any(step.rule == "verify" and step.verdict == "agrees" for step in resolution.steps)
+        if doubt is not None and not verified:
+            text = f"{label} will try {resolution.name} ({resolution.qualname}) of {resolution.dist}, {by}: {doubt.why}"
+            return Headline(text, "warn", "to see it tried: sglang-plug resolve --verify")
         text = f"{label} will use {resolution.name} ({resolution.qualname}) of {resolution.dist}, {by}"
         return Headline(text, "warn" if warnings(decision) else "good")
     return _builtin(decision)

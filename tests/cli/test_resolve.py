@@ -207,6 +207,9 @@ def test_the_pictures_are_well_formed(tool: Callable[..., Answer], site: Site) -
     picture = ET.fromstring(tool("resolve", "--format", "svg").out)
     words = [node.text or "" for node in picture.iter("{http://www.w3.org/2000/svg}text")]
     assert any(word == "activate failed: pa" for word in words)
+    assert "the runtime logs this and goes on" in "".join(words)  # a reason is as many lines as it needs, up to four
+    tops = [int(box.attrib["y"]) for box in picture.iter("{http://www.w3.org/2000/svg}rect") if "y" in box.attrib and box.attrib.get("rx")]
+    assert max(tops) < int(picture.attrib["height"])
     chart = tool("resolve", "--format", "mermaid").out
     assert chart.startswith("flowchart TD")
     assert chart.count("subgraph ") == chart.count("\n  end") == 2
@@ -245,7 +248,7 @@ def test_verify_of_diffusion_sees_the_import_that_ends_it(tool: Callable[..., An
 
 
 def test_verify_finds_what_only_loading_the_class_shows(tool: Callable[..., Answer], site: Site) -> None:
-    bad = DIFFUSION_PLATFORM.replace("_enum = PlatformEnum.OOT", "pass")
+    bad = DIFFUSION_PLATFORM.replace("_enum = PlatformEnum.OOT", "_enum = PlatformEnum.CPU")
     install.platform(site, "da", plat=bad, group=DIFFUSION_PLATFORMS)
     assert tool("resolve", "--runtime", "diffusion").status == 0
     answer = tool("resolve", "--runtime", "diffusion", "--verify", "--format", "json")
@@ -277,6 +280,14 @@ def test_where_a_hook_fires(tool: Callable[..., Answer]) -> None:
     gone = tool("resolve", "--hook", "sglang.srt.managers.scheduler.Scheduler.run_bach", "--sglang", "0.5.23")
     assert gone.status == 1
     assert "did you mean sglang.srt.managers.scheduler.Scheduler.run_batch?" in gone.out
+
+
+def test_a_class_that_only_an_import_can_find_is_not_promised(tool: Callable[..., Answer], site: Site) -> None:
+    install.platform(site, "pa", "def activate():\n    return 'os.path.join'\n")
+    answer = tool("resolve", "--runtime", "srt")
+    assert answer.status == 0
+    assert "SRT will try pa (os.path.join) of pa-dist, the only active platform plugin: only an import can tell" in answer.out
+    assert "will use" not in answer.out
 
 
 MAIN, SCHEDULER = "main: subprocess launcher, HTTP server, TokenizerManager", "scheduler (one a rank)"

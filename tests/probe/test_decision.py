@@ -244,6 +244,9 @@ def test_srt_ends_diffusion_at_import_since_0_5_13(here: Callable[..., Environme
     error = diffusion(environment, release="0.5.13").error
     assert error is not None
     assert "'nope' not found" in (error.cause or "")
+    both = diffusion(here(SGLANG_PLATFORM="nope", SGLANG_DIFFUSION_PLATFORM_OVERRIDE="also"), release="0.5.23").error
+    assert both is not None
+    assert "'nope' not found" in (both.cause or "")  # SRT's comes first
     assumed = diffusion(environment)  # no SGLang is there: say it, without a claim
     assert assumed.error is None
     assert step(assumed, "import", "doubtful")
@@ -451,3 +454,22 @@ def test_what_a_callback_changes_for_the_detection_after_it_is_said(here: Callab
 def test_what_a_chosen_platform_changes_for_the_detection_matters_to_nobody(here: Callable[..., Environment], site: Site) -> None:
     install.platform(site, "pa", "import os\ndef activate():\n    os.environ['SGLANG_USE_CPU_ENGINE'] = '1'\n    return 'pa.plat.Plat'\n")
     assert [one for one in srt(here()).steps if one.rule == "effects"] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "lacking"),
+    [("_enum = PlatformEnum.OOT", "_enum"), ('device_name = "acme"', "device_name"), ('device_type = "cpu"', "device_type")],
+)
+def test_what_diffusion_requires_of_a_class_is_said_without_importing_it(
+    here: Callable[..., Environment], site: Site, line: str, lacking: str
+) -> None:
+    install.platform(site, "da", plat=DIFFUSION_PLATFORM.replace(line, "pass"), group=DIFFUSION_PLATFORMS)
+    error = diffusion(here()).error
+    assert error is not None
+    assert (error.type, lacking in error.message) == ("TypeError", True)
+
+
+def test_what_something_else_may_set_is_not_missing(here: Callable[..., Environment], site: Site) -> None:
+    elsewhere = DIFFUSION_PLATFORM.replace("_enum = PlatformEnum.OOT", "pass") + "\n    Plat._enum = PlatformEnum.OOT\n"
+    install.platform(site, "da", plat=elsewhere, group=DIFFUSION_PLATFORMS)
+    assert diffusion(here()).error is None

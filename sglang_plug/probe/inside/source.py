@@ -8,6 +8,9 @@ from typing import Any
 from .imports import HOST, REBINDS, Walk, absolute, complaint, folders, read, uses, walk
 
 NOWHERE = frozenset({"missing_module", "missing_name", "malformed", "not_a_class"})  # verdicts on a name that leads to no class
+REQUIRING = HOST + ".multimodal_gen.runtime.platforms"
+REQUIRED = ("_enum", "device_name", "device_type")
+SAID = ("id", "attr", "value", "arg", "name")  # where a name stands in a syntax tree
 DEPTH = 6  # re-exports that are followed
 
 
@@ -21,7 +24,8 @@ def locate(request: dict[str, Any]) -> dict[str, Any]:
         {"verdict", "module", "name", "file", "line", "bases", "plain", "why", "near", "missing_imports"}, where `verdict` is
         `defined`, `reexported`, `dynamic` (a module `__getattr__`, an extension module: only an import can tell),
         `missing_module`, `missing_name`, `not_a_class`, `unparsable`, `unreadable` or `malformed`; see `imports.Walk.follow`
-        for `missing_imports`. `plain` is true of a class without bases, which nothing can make a platform.
+        for `missing_imports`. `plain` is true of a class without bases, which nothing can make a platform; `lacks` are what diffusion
+        requires of a class and neither this one nor anything else of its module speaks of, where SGLang's own base is its only one.
     """
     qualname = request["qualname"]
     dotted, colon, rest = qualname.strip().partition(":")
@@ -55,6 +59,7 @@ def _verdict(verdict: str, **facts: Any) -> dict[str, Any]:
         "why": "",
         "near": [],
         "plain": False,
+        "lacks": [],
         "missing_imports": [],
     }
     return {"verdict": verdict, **empty, **facts}
@@ -92,6 +97,8 @@ def _find(spec: Any, module: str, attributes: list[str], depth: int) -> dict[str
     if bindings[-1] in tree.body:  # the last one that surely runs hides those before
         bindings = bindings[-1:]
     verdicts = [_judge(node, facts, attributes, spec, depth) for node in reversed(bindings)]
+    if verdicts[0]["verdict"] == "defined":
+        verdicts[0]["lacks"] = _lacks(tree, verdicts[0]["bases"])
     return next((found for found in verdicts if found["verdict"] in {"defined", "reexported", "dynamic"}), verdicts[0])
 
 
@@ -104,6 +111,21 @@ def _judge(node: Any, facts: dict[str, Any], attributes: list[str], spec: Any, d
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and len(attributes) == 1 and not node.decorator_list:
         return _verdict("not_a_class", **facts, line=node.lineno, why="{}.{} is a function".format(facts["module"], facts["name"]))
     return _verdict("dynamic", **facts, line=node.lineno, why="assigned or imported at run time")
+
+
+def _lacks(tree: ast.Module, bases: list[str]) -> list[str]:
+    """Return the required names that occur nowhere in the module, for a class whose only base is diffusion's own."""
+    own = {
+        alias.asname or alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module in {REQUIRING, REQUIRING + ".interface"}
+        for alias in node.names
+        if alias.name == "Platform"
+    }
+    if len(bases) != 1 or bases[0] not in own:
+        return []
+    said = {value for node in ast.walk(tree) for value in (getattr(node, key, None) for key in SAID) if isinstance(value, str)}
+    return [name for name in REQUIRED if name not in said]
 
 
 def _in_class(node: ast.ClassDef, facts: dict[str, Any], inner: list[str]) -> dict[str, Any]:
