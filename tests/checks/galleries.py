@@ -151,6 +151,7 @@ HOOKS: dict[str, tuple[str, set[str]]] = {
         set(),
     ),
     "ok_own_runtime": ("from sglang.srt.platforms import current_platform\ndef register():\n    current_platform.device_name\n", set()),
+    "names_a_class": ("def register(): return 'MOD.plat:Plat'\n", {"SP516"}),
     "ok_plain_patch": ("def register():\n    import json\n    json.sglang_plug_test = 1\n", set()),
     # targets that are not there
     "gone_attribute": (one("TGT.ff", AROUND, "AROUND"), {"SP501"}),
@@ -596,7 +597,34 @@ PLATFORMS: dict[str, tuple[str, str, set[str]]] = {
         plat(
             head="class Mixin:\n    def get_device(self, device_id=0): return 'cpu'\n", base="SRTPlatform, Mixin", without=("get_device",)
         ),
-        {"SP407", "SP411"},
+        {"SP411"},
+    ),
+    "ok_enum_of_the_object": (GIVES, plat(without=("_enum",), body="def __init__(self): self._enum = PlatformEnum.OOT"), set()),
+    "ok_enum_property": (GIVES, plat(without=("_enum",), body="@property\n    def _enum(self): return PlatformEnum.OOT"), set()),
+    "ok_catches_absence": ("def activate():\n    try: import acme_rt\n    except ImportError: return None\n", plat(), set()),
+    "catches_a_slip": ("def activate():\n    try: return driverr()\n    except Exception: return None\n", plat(), {"SP309"}),
+    "hooks_in_its_group": (
+        "def activate():\n    from sglang.srt.plugins.hook_registry import HookRegistry\n    HookRegistry.register('json.dumps', print)\n",
+        plat(),
+        {"SP309"},
+    ),
+    "ok_delegates": (
+        GIVES,
+        plat(
+            head="class Device:\n    def get_device(self, device_id=0): return 'cpu'\n",
+            without=("get_device",),
+            body="def __init__(self): self.get_device = Device().get_device",
+        ),
+        set(),
+    ),
+    "ok_passes_on": (
+        GIVES,
+        plat(
+            head="class Device:\n    def get_device(self, device_id=0): return 'cpu'\n",
+            without=("get_device",),
+            body="def __getattribute__(self, name):\n        return getattr(Device() if name == 'get_device' else super(), '__getattribute__')(name)",
+        ),
+        set(),
     ),
     # side effects
     "sets_env": (

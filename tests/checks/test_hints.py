@@ -61,6 +61,12 @@ ADVICE: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
         "SP309",
         ("may be absent here; it caught ModuleNotFoundError", "No module named 'acme_rt'", "__init__.py:2"),
     ),
+    "catches": (
+        "def activate():\n    try: import acme_rt\n    except ImportError: return None\n",
+        plat(),
+        "SP309",
+        ("may be absent here; it caught ModuleNotFoundError", "No module named 'acme_rt'", "__init__.py:2"),
+    ),
     "mute": ("def activate():\n    'MOD.plat.Plat'\n", plat(), "SP309", ("no return with a value",)),
 }  # fmt: skip
 

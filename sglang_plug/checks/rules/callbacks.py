@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sglang_plug.checks.model import Level, Location
 from sglang_plug.checks.rules.activation import CIRCULAR_HINT
-from sglang_plug.checks.world import Entry, World, find, names, place, variable, where
+from sglang_plug.checks.world import Entry, World, cause_of, find, names, place, variable, where
 from sglang_plug.core.words import a
 
 if TYPE_CHECKING:
@@ -87,21 +87,51 @@ def _return_hint(returned: Mapping[str, Any]) -> str:
 
 
 def hardware_absent(world: World) -> Iterator[Finding]:
-    """SP309: ordinary on another machine, fatal for the selected platform."""
+    """SP309: ordinary on another machine, fatal for the selected platform; not where a slip is caught, or the group is the wrong one."""
     for entry in world.of("platform"):
         returned = entry.report.get("returned") or {}
         if returned.get("type") != "NoneType" or entry.report.get("callback", {}).get("kind", "").startswith("async"):
             continue
         explicit = world.selected(entry.runtime) == entry.name
+        caught = entry.report.get("caught")
+        slip = caught is not None and _is_slip(entry, caught)
         yield find(
             "SP309",
             entry.subject(),
-            f"{entry.label} returned None: its hardware is absent here"
+            f"{entry.label} returned None: {_absence(entry)}"
             + (", and it is selected: startup fails with RuntimeError" if explicit else "")
             + ("; its callback has no return with a value, so it is never active" if entry.report["callback"].get("mute") else ""),
-            hint="check the driver, or unset the selector" if explicit else None,
-            level=Level.ERROR if explicit else None,
+            cause=cause_of(caught) if caught else None,
+            hint=f'[project.entry-points."{GROUPS[entry.runtime]}"] is the group of hooks'
+            if entry.hooks
+            else "check the driver, or unset the selector"
+            if explicit
+            else "catch only what the device's absence raises"
+            if slip
+            else None,
+            location=place(caught["root"].get("place")) if caught else None,
+            level=Level.ERROR if explicit else Level.WARNING if slip or entry.hooks else None,
         )
+
+
+GROUPS = {"srt": "sglang.srt.plugins", "diffusion": "sglang.multimodal_gen.plugins"}
+#: Exceptions that no absent device raises.
+_SLIPS = {"NameError", "UnboundLocalError", "SyntaxError", "IndentationError", "TabError"}
+
+
+def _absence(entry: Entry) -> str:
+    """Return what a None may mean, as far as it was seen."""
+    if entry.hooks:
+        count = len(entry.hooks)
+        return f"it registers {count} hook{'s' * (count > 1)}, which a plugin of the group {GROUPS[entry.runtime]} does"
+    caught = entry.report.get("caught")
+    return f"its hardware may be absent here; it caught {caught['type']}" if caught else "its hardware is absent here"
+
+
+def _is_slip(entry: Entry, caught: Mapping[str, Any]) -> bool:
+    """True for an exception that tells of a mistake in the plugin, not of the machine."""
+    missing = str(caught["root"].get("module") or "").partition(".")[0]
+    return caught["root"]["type"] in _SLIPS or bool(missing and missing == entry.module.partition(".")[0])
 
 
 def imports_inside(world: World) -> Iterator[Finding]:

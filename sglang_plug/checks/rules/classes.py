@@ -174,7 +174,8 @@ def class_place(facts: Mapping[str, Any]) -> Location | None:
 def not_out_of_tree(world: World) -> Iterator[Finding]:
     """SP404: SRT accepts it and skips every out-of-tree path; diffusion refuses it."""
     for entry, facts in classes(world):
-        enum = facts["enum"]
+        instance = entry.report.get("instance")
+        enum = instance["enum"] if instance and instance["own"] else facts["enum"]  # SGLang asks the object
         right = (
             f"{'sglang.srt.platforms.device_mixin' if entry.runtime == 'srt' else 'sglang.multimodal_gen.runtime.platforms'}.PlatformEnum"
         )

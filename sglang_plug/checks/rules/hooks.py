@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.checks.model import Level, Location
+from sglang_plug.checks.rules.callbacks import judge_return
 from sglang_plug.checks.signatures import call_gap
 from sglang_plug.checks.world import Entry, World, find, names
 
@@ -29,6 +30,9 @@ ORIGINAL_NAMES = {
 }
 RESULT_NAMES = {"result", "res", "ret", "retval", "return_value", "output", "out", "original_result"}
 API = {"srt": "sglang.srt.plugins.hook_registry", "diffusion": "sglang.multimodal_gen.runtime.platforms.plugins"}
+
+PLATFORMS = {"srt": "sglang.srt.platforms", "diffusion": "sglang.multimodal_gen.platforms"}
+_PATCHES = "it may patch something directly)"
 
 
 def hook_subject(entry: Entry, hook: Mapping[str, Any]) -> dict[str, str]:
@@ -56,15 +60,21 @@ def registers_nothing(world: World) -> Iterator[Finding]:
         if returned.get("type") in {"coroutine", "generator", "async_generator"}:
             continue
         files = entry.report.get("unimported") or []
+        swapped = "text" in returned and judge_return(returned) is None
         answer = "" if returned.get("type") == "NoneType" else f" and returned {returned.get('repr')}, which SGLang ignores"
         yield find(
             "SP516",
             entry.subject(),
-            f"{entry.label} ran{answer}: 0 hooks registered (it may patch something directly)",
+            f"{entry.label} ran{answer}: 0 hooks registered ("
+            + (f"a class's name is what a platform returns, whose group is {PLATFORMS[entry.runtime]})" if swapped else _PATCHES),
             cause=f"{files[0]} registers hooks and was not imported" if files else None,
-            hint=f"import {files[0]} in the callback" if files else "if it is meant to hook: HookRegistry.register(target, hook, type)",
+            hint=f'[project.entry-points."{PLATFORMS[entry.runtime]}"] is the group of platforms'
+            if swapped
+            else f"import {files[0]} in the callback"
+            if files
+            else "if it is meant to hook: HookRegistry.register(target, hook, type)",
             location=Location(files[0]) if files else None,
-            level=Level.WARNING if files or returned.get("repr") == "False" else Level.INFO,
+            level=Level.WARNING if files or swapped or returned.get("repr") == "False" else Level.INFO,
         )
 
 

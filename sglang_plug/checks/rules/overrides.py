@@ -46,7 +46,8 @@ def method_missing(world: World) -> Iterator[Finding]:
     """SP407: the base's NotImplementedError comes without a word, in the middle of start-up."""
     for entry, facts in classes(world):
         contract = world.contract(entry.runtime)
-        have = {*facts["members"], *facts["inherited"]}
+        hidden = {row["name"] for row in facts["shadowed"]}  # told by SP411
+        have = {*facts["members"], *facts["inherited"], *(entry.report.get("instance") or {}).get("given", ()), *hidden}
         missing: list[tuple[str, int]] = []
         optional: list[tuple[str, int]] = []
         for name in facts["base_members"]:
@@ -217,13 +218,15 @@ def shadowed_mixin(world: World) -> Iterator[Finding]:
         lost = facts["shadowed"]
         if lost:
             owners = sorted({row["owner"] for row in lost})
+            ends = any(row["name"] in NEEDED[entry.runtime] for row in lost)
             yield find(
                 "SP411",
                 entry.subject(target=facts["qualname"]),
                 f"{entry.label}: {names(sorted({row['name'] for row in lost}))} of {', '.join(owners)} never run: {lost[0]['host']} comes "
-                "first in the method resolution order",
+                "first in the method resolution order" + (", and refuses" if ends else ""),
                 hint=f"class {facts['qualname'].rpartition('.')[2]}({owners[0].rpartition('.')[2]}, {BASES[entry.runtime]}): …",
                 location=class_place(facts),
+                level=Level.ERROR if ends else None,
             )
 
 

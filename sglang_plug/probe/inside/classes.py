@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import sys
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .failures import facts_of, safe_repr, short_type
 from .functions import kind_of, signature_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 #: The host's base class, and the modules where it and its own bases live.
 BASES = {
@@ -53,8 +57,10 @@ def describe_instance(instance: Any) -> dict[str, Any]:
             facts["identity"][name] = _plain(getattr(instance, name, None))
         except Exception as exc:
             facts["identity"][name] = {"error": facts_of(exc)}
-    enum = getattr(instance, "_enum", None)
-    facts["enum"] = getattr(enum, "name", None) or safe_repr(enum)
+    try:
+        facts["enum"] = enum_of(instance)
+    except Exception:  # a property of the plugin's: the class's own stands
+        facts["enum"] = enum_of(type(instance))
     torch = sys.modules.get("torch")
     kind = facts["identity"].get("device_type")
     if torch is not None and isinstance(kind, str) and hasattr(torch, "device"):
@@ -71,14 +77,33 @@ def host_base(runtime: str) -> Any:
     return getattr(sys.modules.get(module), name, None)
 
 
-def enum_of(cls: Any) -> dict[str, Any]:
-    """Return {"name", "enum"}: the member that `_enum` names, and the module of the enum it belongs to."""
-    value = getattr(cls, "_enum", None)
-    return {
-        "name": getattr(value, "name", None) or safe_repr(value),
-        "enum": short_type(type(value)),
-        "own": any("_enum" in vars(kind) for kind in cls.__mro__ if not is_host(kind)),
-    }
+def enum_of(bearer: Any) -> dict[str, Any]:
+    """Return {"name", "enum"}: the member that `_enum` of a class or an instance names, and the module of the enum it belongs to."""
+    value = getattr(bearer, "_enum", None)
+    return {"name": getattr(value, "name", None) or safe_repr(value), "enum": short_type(type(value))}
+
+
+def given(instance: Any, runtime: str, own: Mapping[str, Any]) -> list[str]:
+    """Return the base's methods that an instance has of its own though its class defines none, as one does that passes calls on."""
+    base, found = host_base(runtime), []
+    for name, raw in base_members_of(base).items() if base is not None else ():
+        if name in own or raw["kind"] not in {"method", "classmethod", "staticmethod"}:
+            continue
+        method = None
+        with contextlib.suppress(Exception):  # the plugin's own code: then there is none
+            method = getattr(instance, name)
+        if callable(method) and not any(getattr(method, "__func__", method) is _function(vars(kind).get(name)) for kind in hosts(instance)):
+            found.append(name)
+    return found
+
+
+def hosts(instance: Any) -> list[type]:
+    """Return the classes of SGLang that an instance derives from."""
+    return [kind for kind in type(instance).__mro__ if is_host(kind)]
+
+
+def _function(raw: Any) -> Any:
+    return raw.__func__ if isinstance(raw, (classmethod, staticmethod)) else raw
 
 
 def is_host(kind: type) -> bool:

@@ -13,6 +13,7 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from . import activation, classes, failures, functions, registries, values
+from .caught import Catching
 from .subject import Note, Subject, load
 
 if TYPE_CHECKING:
@@ -35,12 +36,16 @@ HOST_LOGGERS = (
 def platform(candidate: dict[str, Any], note: Note, runtime: str, watcher: Watcher, timeout: float) -> dict[str, Any]:
     """Load a platform's callback, call it, resolve and build the class it names: phases load, call, class, instance."""
     subject = Subject(note)
+    recorder = registries.Recorder()
     variables = activation.read_later()
     watcher.recording, watcher.touched, watcher.deciding = [], [], (runtime, candidate["name"])
     fine, callback = subject.phase("load", lambda: load(candidate["value"]))
     if fine:
         subject.report["callback"] = functions.describe(callback)
-        fine, answer = subject.phase("call", callback)
+        watched = Catching(callback)
+        fine, answer = subject.phase("call", watched)
+        if fine and answer is None:
+            subject.report["caught"], subject.report["hooks"] = watched.facts(), recorder.new()
     subject.report["imports"], subject.report["touched"] = watcher.recording[:100], watcher.touched
     subject.report["changed"] = activation.changed(variables)
     subject.report.update(home(candidate["value"]), top_imports=top_imports(candidate["value"]))
@@ -74,6 +79,9 @@ def _build(subject: Subject, answer: Any, runtime: str) -> Any:
     if fine:
         own = issubclass(type(instance), cls)
         subject.report["instance"] = {**classes.describe_instance(instance), "type": type(instance).__name__, "own": own}
+        members = subject.report["class"].get("members")
+        if own and members is not None:
+            subject.report["instance"]["given"] = classes.given(instance, runtime, members)
     return instance if fine and own else None
 
 
