@@ -134,7 +134,7 @@ def run(argv: Sequence[str]) -> int:
     except typer.Abort:
         return EXIT_INTERRUPTED
     except typer.TyperException as exc:
-        _say(exc)
+        _say(exc, argv)
         return exc.exit_code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
@@ -143,7 +143,7 @@ def run(argv: Sequence[str]) -> int:
     return status if isinstance(status, int) else 0
 
 
-def _say(exc: Any) -> None:
+def _say(exc: Any, argv: Sequence[str]) -> None:
     """Tell a usage error of typer's as one of ours is told: what is wrong, what was meant, where the help is."""
     if type(exc).__name__ == "NoArgsIsHelpError":
         exc.show()
@@ -153,7 +153,9 @@ def _say(exc: Any) -> None:
     message, _, meant = " ".join(exc.format_message().split()).partition(" Did you mean ")
     if near := getattr(exc, "possibilities", None):
         message, meant = exc.message, f"{' or '.join(near)}?"
-    command = exc.ctx.command_path if getattr(exc, "ctx", None) else "sglang-plug"
+    command = (
+        exc.ctx.command_path if getattr(exc, "ctx", None) else " ".join(["sglang-plug", *(word for word in argv[:1] if word in COMMANDS)])
+    )
     see = f"`{command} --help`"
     print_error(
         UsageError(message[:1].lower() + message[1:].rstrip("."), hint=f"did you mean {meant} See {see}" if meant else f"see {see}")

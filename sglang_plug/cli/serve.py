@@ -188,8 +188,9 @@ def _cleared(flight: Preflight, allowed: Collection[str]) -> bool:
     narrator.screen(flight, expected(flight.plan), sentence)
     refusals = flight.refusals(allowed)
     if refusals:
-        codes = ", ".join(sorted({finding.code for finding in refusals}))
-        narrator.say(f"not started: {codes}. To start all the same: --allow CODE, or --no-preflight", "bold red")
+        codes = sorted({finding.code for finding in refusals})
+        anyway = "" if "SP050" in codes else f". To start all the same: {' '.join(f'--allow {code}' for code in codes)}, or --no-preflight"
+        narrator.say(f"not started: {', '.join(codes)}{anyway}", "bold red")
     return not refusals
 
 

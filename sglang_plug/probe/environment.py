@@ -62,14 +62,16 @@ def find_python(python: str) -> str:
     import shutil
 
     path = os.path.expanduser(python)
+    why = "no executable file of that name"
     if os.path.isdir(path):
         path = os.path.join(path, "bin", "python")
+        why = f"it is a folder, and no environment: there is no {path}"
     found = shutil.which(path)
     if found is None:
         raise UsageError(
             f"no such interpreter: {python}",
             subject=f"--python {python}",
-            cause="no executable file of that name" if not os.path.exists(path) else "the file is not executable",
+            cause=why if not os.path.exists(path) else "the file is not executable",
             hint="give the path of a Python >= 3.10, for example --python /opt/venv/bin/python",
         )
     return os.path.abspath(found)

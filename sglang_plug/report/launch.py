@@ -57,7 +57,8 @@ class Narrator:
         self._row("variables", " ".join(shown) or "none of SGLang's is set")
         if flight.fingerprint is not None:
             self._row("fingerprint", f"{flight.fingerprint}, to compare with other nodes: --expect-fingerprint")
-        self._row("command", shlex.join(plan.argv))
+        path = plan.changes.get("PYTHONPATH")  # where the stand-in is found
+        self._row("command", (f"PYTHONPATH={shlex.quote(path)} " if path else "") + shlex.join(plan.argv))
         for finding in flight.findings:
             self.finding(finding)
 

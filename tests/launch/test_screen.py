@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -39,6 +40,12 @@ def test_plugins_that_are_installed_are_shown_where_no_platform_is_decided(capsy
 def test_the_fingerprint_is_shown_where_it_is_known(capsys):
     assert any("abc123" in line and "--expect-fingerprint" in line for line in shown(capsys, Preflight(PLAN, fingerprint="abc123")))
     assert not any("fingerprint" in line for line in shown(capsys, Preflight(PLAN)))
+
+
+def test_the_command_of_the_standin_can_be_copied(capsys):
+    assert "command    sglang serve" in shown(capsys, Preflight(PLAN))
+    plan = replace(PLAN, engine="standin", changes={"PYTHONPATH": "/the stand-in:/b", "SGLANG_PLATFORM": "x"})
+    assert "command    PYTHONPATH='/the stand-in:/b' sglang serve" in shown(capsys, Preflight(plan))
 
 
 def test_every_line_of_a_cause_stands_under_the_first(capsys):

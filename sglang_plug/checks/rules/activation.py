@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import linecache
 import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -91,7 +92,7 @@ def _judge_failure(world: World, entry: Entry, phase: str, error: Mapping[str, A
         code = error.get("code")
         what = f"SystemExit, exit status {code if code is not None else 0}" if error["type"] == "SystemExit" else error["type"]
         message = f"{entry.label} ends the process in {PHASE_WORDS[phase]} ({what}): SGLang does not catch that"
-        return find("SP303", subject, message, cause=cause_of(error), hint="return None where the hardware is absent; never exit", **shared)
+        return find("SP303", subject, message, cause=cause_of(error), hint=_never_exit(entry), **shared)
     if root["type"] == "MemoryError" or error["type"] == "MemoryError":
         message = f"{entry.label} asks for more memory in {PHASE_WORDS[phase]} than the limit of {world.limits.get('memory', 0):g} MiB"
         return find("SP306", subject, message, cause=cause_of(error), hint="allocate in init_backend(), or raise --memory", **shared)
@@ -125,6 +126,10 @@ def _judge_failure(world: World, entry: Entry, phase: str, error: Mapping[str, A
         hint=_raise_hint(world, entry, root, phase),
         **shared,
     )
+
+
+def _never_exit(entry: Entry) -> str:
+    return f"{'return None where the hardware is absent' if entry.kind == 'platform' else 'raise an ordinary exception'}; never exit"
 
 
 CIRCULAR_HINT = (
@@ -161,6 +166,8 @@ def _raise_hint(world: World, entry: Entry, root: Mapping[str, Any], phase: str)
         hint = imported or f"correct {at}"
         if root.get("meant") and not imported:
             hint += f"; did you mean {root['meant'][0]}?"
+        elif "Unknown hook type" in root["message"] or (spot and _names_no_type(root, linecache.getline(spot.path, spot.line or 0))):
+            hint += "; HookType has BEFORE, AFTER, AROUND and REPLACE"
         foreign = imported and imported.startswith("install ")
         return f"{hint}; where the device may be absent, import it in the callback and return None" if foreign and platform else hint
     if root.get("variable"):
@@ -173,6 +180,11 @@ def _raise_hint(world: World, entry: Entry, root: Mapping[str, Any], phase: str)
             else (f"where the device is absent: {how}")
         )
     return f"correct what it does at {at}; sglang-plug doctor {entry.name} --verbose shows the traceback"
+
+
+def _names_no_type(root: Mapping[str, Any], line: str) -> bool:
+    """True where a line of source asks HookType for what it lacks: Python 3.11 tells the bare name alone."""
+    return root["builtin"] == "AttributeError" and f"HookType.{root['message']}" in line
 
 
 def _judge_load(world: World, entry: Entry, error: Mapping[str, Any], after: str, shared: dict[str, Any]) -> Finding:
@@ -194,7 +206,8 @@ def _judge_load(world: World, entry: Entry, error: Mapping[str, Any], after: str
             entry.subject(),
             message,
             cause=cause_of(error),
-            hint=f"did you mean '{entry.module}:{root['meant'][0]}'? correct pyproject.toml, then reinstall {entry.dist}"
+            hint=f"did you mean '{entry.module}:{root['meant'][0]}'? correct pyproject.toml, then reinstall {entry.dist}; "
+            f"or define {attribute}"
             if root.get("meant")
             else absent
             if bare
@@ -305,7 +318,7 @@ def _judge_ending(world: World, entry: Entry, ended: Mapping[str, Any], phase: s
         return find("SP304", entry.subject(), message, hint=hint, **shared)
     if ended["kind"] == "exit":
         message = f"{entry.label} ended the process in {phase} (exit status {ended['code']}): SGLang ends with it, without a word"
-        return find("SP303", entry.subject(), message, hint="return None where the hardware is absent; never exit", **shared)
+        return find("SP303", entry.subject(), message, hint=_never_exit(entry), **shared)
     if ended["kind"] == "lost":
         message = f"{entry.label} ended the process above its own in {phase}: in SGLang that is the launcher, or the shell"
         return find("SP303", entry.subject(), message, hint="send no signals to os.getppid() or to a process group", **shared)
