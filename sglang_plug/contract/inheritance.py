@@ -26,7 +26,9 @@ ENUM_ATTRIBUTES = frozenset(
 #: What the interpreter, or a base, writes on some classes.
 WRITTEN = frozenset(
     {"__slots__", "__match_args__", "__orig_bases__", "__parameters__", "__type_params__", "__static_attributes__", "__firstlineno__",
-     "__annotate__", "__abstractmethods__", "__protocol_attrs__", "__signature__", "__wrapped__"}
+     "__annotate__", "__abstractmethods__", "__protocol_attrs__", "__signature__", "__wrapped__",
+     "__class_vars__", "__private_attributes__", "__pydantic_computed_fields__", "__pydantic_custom_init__", "__pydantic_extra_info__",
+     "__pydantic_fields__", "__pydantic_generic_metadata__", "__pydantic_post_init__", "__pydantic_setattr_handlers__"}
 )  # fmt: skip
 #: What a decorated function may have, and a plain one has not.
 WRAPPED = frozenset({"__wrapped__", "__self__", "__func__"})

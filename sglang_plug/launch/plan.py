@@ -85,9 +85,11 @@ def runtime_of(arguments: EngineArguments) -> str:
 
 
 def program(python: str, engine: str) -> tuple[str, ...]:
-    """Return the command of the engine: SGLang's own `sglang serve`, or its module where that script is missing."""
+    """Return the command of the engine: SGLang's own `sglang serve`, or its module where that script is missing; the stand-in's script."""
+    if engine == "standin":
+        return (python, str(standin.COMMAND), "serve")
     script = Path(python).with_name("sglang")
-    if engine == "sglang" and os.access(script, os.X_OK):
+    if os.access(script, os.X_OK):
         return (str(script), "serve")
     return (python, "-m", "sglang.cli.main", "serve")
 

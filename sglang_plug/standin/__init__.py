@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 SITE = Path(__file__).resolve().parent / "site"
+COMMAND = SITE / "sglang"
 
 
 def environment(base: dict[str, str] | None = None) -> dict[str, str]:

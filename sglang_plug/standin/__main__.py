@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 
-from sglang_plug.standin import environment, finder
+from sglang_plug.standin import COMMAND, environment, finder
 
 USAGE = "usage: python -m sglang_plug.standin {serve | generate | SCRIPT | -m MODULE | -c CODE} [ARGS…]\n"
 COMMANDS = ("serve", "generate", "version")
@@ -25,7 +25,7 @@ def python_arguments(argv: list[str]) -> list[str]:
         (sys.stdout if argv else sys.stderr).write(USAGE)
         raise SystemExit(0 if argv else 2)
     if argv[0] in COMMANDS:
-        return ["-m", "sglang.cli.main", *argv]
+        return [str(COMMAND), *argv]
     return argv
 
 

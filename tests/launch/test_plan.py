@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from sglang_plug import standin
 from sglang_plug.launch import plan as plans
 from sglang_plug.launch.arguments import EngineArguments
 from sglang_plug.launch.processes import expected
@@ -64,7 +65,16 @@ def test_sglangs_own_command_is_taken_where_it_is(tmp_path):
     (tmp_path / "sglang").write_text("#!/bin/sh\n")
     (tmp_path / "sglang").chmod(0o755)
     assert plans.program(str(python), "sglang") == (str(tmp_path / "sglang"), "serve")
-    assert plans.program(str(python), "standin") == (str(python), "-m", "sglang.cli.main", "serve")
+    assert plans.program(str(python), "standin") == (str(python), str(standin.COMMAND), "serve")
+
+
+def test_the_stand_in_imports_nothing_from_the_working_directory(tmp_path):
+    """As SGLang's own command: the preflight counts on it."""
+    for name in ("json", "sglang"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('from the working directory')")
+    command = [*plans.program(sys.executable, "standin")[:-1], "version"]
+    done = subprocess.run(command, cwd=tmp_path, env=standin.environment(), capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("sglang version: ")
 
 
 def test_a_shell_reads_back_what_was_meant(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -243,6 +244,19 @@ def test_defaults_for_arguments_that_do_not_exist_are_told(monkeypatch: pytest.M
     arguments.resolve_once()
     assert arguments.page_size == 8
     assert "pagesize" in caplog.text
+
+
+@pytest.mark.parametrize(("device", "fits"), [("cpu", True), ("acme", True), ("bogus", False), ("cuda", False)])
+def test_another_device_than_the_platforms_is_refused(monkeypatch: pytest.MonkeyPatch, device: str, fits: bool) -> None:
+    from sglang.srt import server_args
+
+    platform = SimpleNamespace(device_type="acme", is_out_of_tree=lambda: True, get_device=lambda number: "cpu:0")
+    monkeypatch.setattr(server_args, "current_platform", platform)
+    if fits:
+        assert server_args._same_device(device) == device
+    else:
+        with pytest.raises(ValueError, match=f"--device {device}: .*whose device is acme or cpu"):
+            server_args._same_device(device)
 
 
 def test_the_command_line_has_every_field_and_tells_what_it_ignores(caplog: pytest.LogCaptureFixture) -> None:

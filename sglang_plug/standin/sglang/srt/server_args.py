@@ -89,7 +89,7 @@ class ServerArgs:
             self.model_path = str(tiny_llama())
         self.tokenizer_path = self.tokenizer_path or self.model_path
         self.random_seed = 42 if self.random_seed is None else self.random_seed
-        self.device = self.device or _device_string()
+        self.device = _same_device(self.device) if self.device else _device_string()
         self.attention_backend = self.attention_backend or _default_attention_backend()
         self.mem_fraction_static = self.mem_fraction_static or _memory_fraction()
         if self.speculative_algorithm and self.speculative_draft_attention_backend is None:
@@ -214,6 +214,23 @@ class PortArgs:
 def _require(holds: object, message: str) -> None:
     if not holds:
         raise ValueError(message)
+
+
+def _same_device(wanted: str) -> str:
+    """Return the device type that was asked for; a platform that names none has it its way.
+
+    Raises:
+        ValueError: the platform has another one.
+    """
+    own = {current_platform.device_type}
+    if current_platform.is_out_of_tree():
+        try:
+            own.add(str(current_platform.get_device(None)).partition(":")[0])  # type: ignore[arg-type]  # what SGLang passes
+        except NotImplementedError:
+            return wanted
+    if wanted not in own:
+        raise ValueError(f"--device {wanted}: the platform is {current_platform!r}, whose device is {' or '.join(sorted(own))}")
+    return wanted
 
 
 def _device_string() -> str:
