@@ -75,8 +75,9 @@ def _described(symbol: Symbol, name: str) -> dict[str, Any]:
         facts["defined_in"] = symbol.origin.rpartition(".")[0]
     if symbol.parameters is not None and kind != "class":
         parameters = [{"name": p.name, "kind": p.kind, "required": p.required} for p in symbol.parameters]
-        facts["parameters"] = parameters if not symbol.varies and not symbol.decorators else None
+        facts["parameters"] = None if symbol.varies or symbol.rewrapped or kind == "property" else parameters
         facts["signature"] = symbol.signature
+        facts["gives"] = symbol.gives
         facts["parent"] = "class" if symbol.kind.value in {"method", "classmethod", "staticmethod"} else "module"
         if symbol.kind.value == "classmethod" and facts["parameters"]:
             facts["parameters"] = parameters

@@ -79,6 +79,11 @@ AROUND = "lambda fn, *a, **k: fn(*a, **k)"
 AFTER = "lambda result, *a, **k: None"
 BEFORE = "lambda *a, **k: None"
 
+WORKER = "sglang.srt.managers.tp_worker.TpModelWorker.__init__"  # the stand-in's is made of other things than the release's
+WORKER_TAKES = (
+    "self, server_args, gpu_id, nccl_port, is_draft_worker=False, req_to_token_pool=None, token_to_kv_pool_allocator=None, memory_pool_config=None, "
+    "is_multi_layer_eagle=False, context_length=None, draft_attention_backend=None, random_seed=None, load_group=None"
+)
 HOOKS: dict[str, tuple[str, set[str]]] = {
     # sound
     "ok_around": (one("TGT.f", AROUND, "AROUND"), set()),
@@ -264,6 +269,19 @@ HOOKS: dict[str, tuple[str, set[str]]] = {
     "compiled_before": (one("TGT.k", AROUND, "AROUND"), {"SP523"}),
     "drops_result": (
         registering("def hook(original, *a, **k): original(*a, **k)", 'HookRegistry.register("TGT.f", hook, HookType.AROUND)'),
+        {"SP514"},
+    ),
+    "ok_as_the_release": (
+        one("sglang.srt.mem_cache.memory_pool.ReqToTokenPool.alloc", "lambda fn, self, reqs: fn(self, reqs)", "AROUND"),
+        set(),
+    ),
+    "ok_as_the_release_alone": (one(WORKER, f"lambda {WORKER_TAKES}: None", "BEFORE"), set()),
+    "as_the_standin_alone": (one(WORKER, "lambda self, server_args, port_args, gpu_id, tp_rank: None", "BEFORE"), {"SP513"}),
+    "drops_batch": (
+        registering(
+            "def hook(original, *a, **k): original(*a, **k)",
+            'HookRegistry.register("sglang.srt.managers.scheduler.Scheduler.run_batch", hook, HookType.AROUND)',
+        ),
         {"SP514"},
     ),
     "ok_drops_nothing": (
@@ -524,6 +542,41 @@ PLATFORMS: dict[str, tuple[str, str, set[str]]] = {
     "cuda_enum": (GIVES, plat(enum="PlatformEnum.CUDA"), {"SP404"}),
     "text_enum": (GIVES, plat(enum="'OOT'"), {"SP404"}),
     "init_argument": (GIVES, plat(body="def __init__(self, config): pass"), {"SP405"}),
+    "capabilities_dict": (GIVES, plat(body="capabilities = {'graph_capture': True}"), {"SP414"}),
+    "ok_capabilities_own": (
+        GIVES,
+        plat(
+            head="import dataclasses\nfrom sglang.srt.platforms.interface import PlatformCapabilities as Caps\nclass More(Caps): pass",
+            body="capabilities = More(graph_capture=True)",
+        ),
+        set(),
+    ),
+    "collective_misspelt": (
+        GIVES,
+        plat(body="def get_torch_distributed_backend_str(self): return 'glooo'"),
+        {"SP415"},
+    ),
+    "ok_collective_of_its_own": (
+        GIVES,
+        plat(head="import torch.distributed", body="def get_torch_distributed_backend_str(self): return 'cpu:gloo,acme:hccl'"),
+        set(),
+    ),
+    "type_upper_case": (GIVES, plat(head="import torch", without=("device_type",), body='device_type = "CPU"'), {"SP412"}),
+    "attention_none": (
+        GIVES,
+        plat(without=("get_default_attention_backend",), body="def get_default_attention_backend(self): return None"),
+        {"SP415"},
+    ),
+    "attention_misspelt": (
+        GIVES,
+        plat(without=("get_default_attention_backend",), body="def get_default_attention_backend(self): return 'torch_nativ'"),
+        {"SP415"},
+    ),
+    "ok_attention_of_its_own": (
+        GIVES,
+        plat(without=("get_default_attention_backend",), body="def get_default_attention_backend(self): return 'acme_triton'"),
+        set(),
+    ),
     "init_raises": (GIVES, plat(body="def __init__(self): self.driver.open()"), {"SP405"}),
     "abstract": (
         GIVES,

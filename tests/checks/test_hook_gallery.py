@@ -25,3 +25,14 @@ def test_one_flaw_one_rule(report, name):
     told = "\n".join(f"{f.code} {f.message} | {f.cause}" for f in found.values())
     assert set(found) == HOOKS[name][1], told
     assert all(f.hint for f in found.values()), told
+
+
+def test_a_hook_is_judged_by_the_release_and_the_standins_difference_is_said(report):
+    (info,) = [f for f in by_name(report)["ok_as_the_release_alone"] if f.code == "SP513"]
+    assert info.level is Level.INFO
+    assert "fits SGLang 0.5.23; the stand-in's target has (self, server_args, port_args, gpu_id, tp_rank)" in info.message
+
+
+def test_a_dropped_result_is_an_error_where_the_release_promises_one(report):
+    levels = {name: f.level for name in ("drops_batch", "drops_result") for f in by_name(report)[name] if f.code == "SP514"}
+    assert levels == {"drops_batch": Level.ERROR, "drops_result": Level.WARNING}

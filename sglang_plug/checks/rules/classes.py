@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from sglang_plug.checks import spelling
 from sglang_plug.checks.absent import import_hint
 from sglang_plug.checks.model import Level, Location
 from sglang_plug.checks.rules.activation import CIRCULAR_HINT, is_circular, shown
@@ -263,13 +264,18 @@ def unknown_device_type(world: World) -> Iterator[Finding]:
         instance = entry.report.get("instance") or {}
         if instance.get("torch_device_error"):
             kind = instance["identity"]["device_type"]
+            known = re.findall(r"[a-z]+", instance["torch_device_error"].partition("one of ")[2].partition(" device type")[0])
+            meant, slip = spelling.device_type(kind, known)
             yield find(
                 "SP412",
                 entry.subject(target=facts["qualname"]),
-                f"{entry.label}: torch knows no device type '{kind}' before the backend is loaded",
+                f"{entry.label}: torch knows no device type '{kind}'" + (": the start ends" if slip else " before the backend is loaded"),
                 cause=instance["torch_device_error"][:200],
-                hint="load the backend, or rename PrivateUse1, when the platform's module is imported: init_backend() is too late",
+                hint=f"did you mean '{meant}'?"
+                if meant
+                else "load the backend, or rename PrivateUse1, when the platform's module is imported: init_backend() is too late",
                 location=class_place(facts),
+                level=Level.ERROR if slip else Level.WARNING if meant else None,
             )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from sglang_plug.checks import standing
 from sglang_plug.checks.model import Level, Location
 from sglang_plug.checks.rules.callbacks import judge_return
 from sglang_plug.checks.signatures import call_gap
@@ -145,7 +146,7 @@ def two_spellings(world: World) -> Iterator[Finding]:
 def hook_shape(world: World) -> Iterator[Finding]:
     """SP512, SP513: a hook's parameters against its type and its target."""
     for runtime in world.runtimes:
-        for entry, hook, target in world.hooked(runtime):
+        for entry, hook, met in world.hooked(runtime):
             facts = hook["hook"]
             if facts["kind"] == "class" or facts["parameters"] is None:
                 continue
@@ -160,7 +161,19 @@ def hook_shape(world: World) -> Iterator[Finding]:
                 )
                 continue
             gap = _gap(hook, target)
-            if gap is not None:
+            target = standing.target_of(world, hook, met)
+            here = _gap(hook, met) if gap is None else None
+            if here is not None:
+                yield find(
+                    "SP513",
+                    hook_subject(entry, hook),
+                    f"{told(entry, hook)} fits {world.host_name}; the stand-in's target has {(met or {}).get('signature')}, and "
+                    f"{facts['name']}{facts['signature']} {here.words} there",
+                    hint=_fitting(hook, met),
+                    location=hook_place(hook),
+                    level=Level.INFO,
+                )
+            elif gap is not None:
                 yield find(
                     "SP513",
                     hook_subject(entry, hook),
@@ -265,14 +278,20 @@ def hook_return(world: World) -> Iterator[Finding]:
                     f"{told(entry, hook)}: it calls the original and returns nothing: callers get None in place of the result",
                     hint="return original(*args, **kwargs)",
                     location=hook_place(hook),
-                    level=Level.WARNING,
+                    level=None if _promises(world, hook) else Level.WARNING,
                 )
 
 
 def _drops_result(world: World, hook: Mapping[str, Any], target: Mapping[str, Any] | None) -> bool:
     """True for an AROUND hook without a result on a target that has one, as far as its own source tells."""
-    known = target is not None and target.get("gives") and (world.real or not str(hook["target"]).startswith("sglang."))
-    return bool(known and hook["type"] == "around" and hook.get("gives_nothing") and hook.get("first_use") == "used")
+    known = standing.target_of(world, hook, target)
+    return bool(known and known.get("gives") and hook["type"] == "around" and hook.get("gives_nothing") and hook.get("first_use") == "used")
+
+def _promises(world: World, hook: Mapping[str, Any]) -> bool:
+    """True where the release's signature says that the target gives a result, and never None."""
+    symbol = world.catalogue.find(str(hook["target"]).replace(":", ".", 1)) if world.catalogue is not None else None
+    return symbol is not None and symbol.gives
+
 
 
 def _bad_return(kind: str, row: Mapping[str, Any], target: Mapping[str, Any] | None) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from sglang_plug.checks import spelling
 from sglang_plug.checks.model import Level
 from sglang_plug.checks.rules.classes import classes
 from sglang_plug.checks.standing import beyond_standin
@@ -23,6 +24,7 @@ _TEXTS = {
     "get_device": "makes it ServerArgs.device and splits it at ':', and stops with AttributeError",
     "get_torch_distributed_backend_str": "hands it to torch.distributed.init_process_group, also for one rank",
     "get_compile_backend": "hands it to torch.compile",
+    "get_default_attention_backend": "makes its attention backend of it, and stops",
 }
 _SHOWN = {"get_device": "get_device(None)", "get_attn_backend_cls_str": "get_attn_backend_cls_str(None, head_size, dtype)"}
 
@@ -102,10 +104,10 @@ def _misfit(name: str, shown_as: str, answer: Mapping[str, Any]) -> tuple[str, s
     said, kind, number = f"{shown_as} is {answer['text']}", str(answer["type"]).rpartition(".")[2], answer["number"]
     if name in _TEXTS:
         if answer["is_text"] and answer["text"] not in {"''", '""'}:
-            return None
+            return _misspelt(name, said, answer)
         if answer["is_text"]:
             return f"{said}, an empty text: SGLang {_TEXTS[name]}", "return a name", Level.WARNING
-        level = Level.ERROR if name == "get_device" else Level.WARNING
+        level = Level.ERROR if name in {"get_device", "get_default_attention_backend"} else Level.WARNING
         return f"{said}, {a(kind)}, not a text: SGLang {_TEXTS[name]}", "return a str", level
     if number is None or math.isnan(number):
         if kind not in {"bool", "float", "str", "bytes", "NoneType", "tuple", "list", "dict"}:
@@ -115,14 +117,41 @@ def _misfit(name: str, shown_as: str, answer: Mapping[str, Any]) -> tuple[str, s
         words = f"{said}, {a(kind)}, not a number of {unit}: {result}"
         return words, f"return a number of {unit}", Level.ERROR
     if number <= 0:
-        return f"{said}: SGLang finds no room for the model, and stops at start-up", "return what the device has", Level.WARNING
+        return f"{said}: SGLang finds no room for the model, and stops at start-up", "return what the device has", Level.ERROR
     if name == "get_device_total_memory" and number < _MIB:
         words = f"{said}, which cannot be bytes (MiB or GiB?): SGLang sizes the KV cache by bytes, finds no room, and stops at start-up"
-        return words, "return bytes: GiB * 1024**3", Level.WARNING
+        return words, "return bytes: GiB * 1024**3", Level.ERROR
     if name == "get_available_gpu_memory" and number > _MIB:
         words = f"{said}, which cannot be GiB (bytes?): SGLang decides by it what stays on the device, and runs out of memory"
         return words, "return GiB: bytes / 1024**3", Level.WARNING
     return None
 
 
-RULES = (wrong_value,)
+def _misspelt(name: str, said: str, answer: Mapping[str, Any]) -> tuple[str, str, Level] | None:
+    """Judge a name that is nearly one that SGLang or torch has; every other may be a backend of the plugin's own."""
+    if name == "get_torch_distributed_backend_str":
+        meant, what = spelling.collective(answer["whole"], answer["known"] or spelling.COLLECTIVES), "torch.distributed does not know"
+    elif name == "get_default_attention_backend":
+        meant, what = spelling.attention(answer["whole"]), "no attention backend of SGLang's is called"
+    else:
+        return None
+    return (f"{said}, which {what}: the start ends", f"did you mean '{meant}'?", Level.ERROR) if meant else None
+
+
+def wrong_capabilities(world: World) -> Iterator[Finding]:
+    """SP414: SRT reads attributes of `capabilities`."""
+    for entry, facts in classes(world):
+        found = (entry.report.get("instance") or {}).get("capabilities") if entry.runtime == "srt" else None
+        if found:
+            kind = found["type"].rpartition(".")[2]
+            yield find(
+                "SP414",
+                entry.subject(target=facts["qualname"]),
+                f"{entry.label}: capabilities is {a(kind)}, {found['text']}: SGLang reads .{found['lacks'][0]} of it, and stops with "
+                "AttributeError",
+                hint="capabilities = PlatformCapabilities(…), from sglang.srt.platforms.interface",
+                location=place(facts),
+            )
+
+
+RULES = (wrong_value, wrong_capabilities)

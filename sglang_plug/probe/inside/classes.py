@@ -61,6 +61,7 @@ def describe_instance(instance: Any) -> dict[str, Any]:
         facts["enum"] = enum_of(instance)
     except Exception:  # a property of the plugin's: the class's own stands
         facts["enum"] = enum_of(type(instance))
+    facts["capabilities"] = _capabilities(instance)
     torch = sys.modules.get("torch")
     kind = facts["identity"].get("device_type")
     if torch is not None and isinstance(kind, str) and hasattr(torch, "device"):
@@ -69,6 +70,17 @@ def describe_instance(instance: Any) -> dict[str, Any]:
         except Exception as exc:
             facts["torch_device_error"] = str(exc)[:300]
     return facts
+
+
+def _capabilities(instance: Any) -> dict[str, Any] | None:
+    """Return {"type", "text", "lacks"} where SRT's `capabilities` lack names that the base class's have; None where all are there."""
+    wanted = getattr(host_base("srt"), "capabilities", None)
+    try:
+        value = instance.capabilities
+        lacks = [name for name in getattr(type(wanted), "__dataclass_fields__", ()) if not hasattr(value, name)]
+    except Exception:
+        return None
+    return {"type": short_type(type(value)), "text": safe_repr(value)[:80], "lacks": lacks} if lacks else None
 
 
 def host_base(runtime: str) -> Any:

@@ -23,6 +23,7 @@ ASKED: dict[str, dict[str, tuple[Any, ...]]] = {
         "get_device_total_memory": (),
         "get_torch_distributed_backend_str": (),
         "get_compile_backend": (),
+        "get_default_attention_backend": (),
     },
     "diffusion": {"get_device_total_memory": (), "get_available_gpu_memory": (), "get_attn_backend_cls_str": (None, 128, "bfloat16")},
 }
@@ -148,4 +149,12 @@ def _call(instance: Any, name: str, arguments: tuple[Any, ...]) -> dict[str, Any
     number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else None
     is_text = isinstance(value, str)
     whole = str.__str__(value)[:400] if is_text else ""
+    if name == "get_torch_distributed_backend_str" and is_text:
+        return {"type": "str", "text": safe_repr(value)[:80], "is_text": True, "whole": whole, "number": None, "known": _collectives()}
     return {"type": short_type(type(value)), "text": safe_repr(value)[:80], "is_text": is_text, "whole": whole, "number": number}
+
+
+def _collectives() -> list[str]:
+    """Return the collective backends that torch knows here; nothing where it is not loaded."""
+    backend = getattr(getattr(sys.modules.get("torch"), "distributed", None), "Backend", None)
+    return [str(name) for name in getattr(backend, "backend_list", ())]
