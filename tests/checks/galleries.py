@@ -44,6 +44,7 @@ class Base:
     @functools.cached_property
     def cprop(self): return 1
     async def am(self): return 1
+    def mx(self, x): return x
 class Sub(Base): pass
 class Over(Base):
     def m(self): return "over"
@@ -169,6 +170,9 @@ HOOKS: dict[str, tuple[str, set[str]]] = {
     "import_raises": (one("broken_raise.f", AROUND, "AROUND"), {"SP502"}),
     "import_syntax": (one("broken_syntax.f", AROUND, "AROUND"), {"SP502"}),
     "no_dot": (one("nodot", AROUND, "AROUND"), {"SP503"}),
+    "whole_module": (one("broken_pkg.whole", AROUND, "AROUND"), {"SP503"}),
+    "without_self": (one("TGT.Base.mx", "lambda fn, x: fn(x)", "AROUND"), {"SP513"}),
+    "registers_and_exits": (registering(f'HookRegistry.register("TGT.f", {AROUND}, HookType.AROUND)', "raise SystemExit(0)"), {"SP303"}),
     "colon_function": (one("TGT:f", AROUND, "AROUND"), {"SP503"}),
     "colon_in_package": (one("email.message:message_from_string", AROUND, "AROUND"), {"SP503"}),
     "blank": (one(" TGT.f", AROUND, "AROUND"), {"SP503"}),
@@ -708,6 +712,7 @@ def lay_hooks(site: Site) -> None:
         {
             "broken_late.py": "import not_installed_anywhere\ndef f(x): return x\n",
             "broken_pkg/__init__.py": "",
+            "broken_pkg/whole.py": "def f(x): return x\n",
             "broken_pkg/sub.py": "import not_installed_anywhere\ndef f(x): return x\n",
             "broken_raise.py": "raise RuntimeError('no device')\n",
             "broken_syntax.py": "def f(:\n",

@@ -344,6 +344,13 @@ def test_a_backend_that_is_surely_none(site, doctor):
     assert "SP605" in told(doctor(runtimes=("srt",)))
 
 
+def test_a_backend_that_the_standin_cannot_judge_and_one_without_its_factory(site, doctor):
+    site.add("b-dist", {SERVE_BACKENDS: {"mine": "bb:Make", "gone": "bb:nothere"}}, {"bb.py": "class Make: api_version = 99\n"})
+    found = told(doctor(runtimes=("srt",)))
+    assert "not checked on the stand-in" in found["SP605"][0].message
+    assert str(found["SP301"][0].hint).startswith("define nothere in bb")
+
+
 def test_the_old_aliases_do_not_disturb_the_dry_run(site, doctor):
     platform(site, "pa")
     found = told(doctor(env={"SGL_PLATFORM": "zz"}, runtimes=("srt",)))

@@ -175,12 +175,22 @@ def _went_on_without(world: World, runtime: str) -> bool:
 def bad_backend(world: World) -> Iterator[Finding]:
     """SP605: told when selected, which may be long after the installation."""
     for entry in world.tried:
-        if entry.kind != "serve backend" or "is_backend" not in entry.report:
-            continue
         report = entry.report
+        if entry.kind != "serve backend" or "returned" not in report:
+            continue
         callback = report.get("callback") or {}
         location = Location(callback["file"], callback["line"]) if callback.get("file") else None
-        if not report["is_backend"]:
+        if "is_backend" not in report and not world.real:
+            yield find(
+                "SP605",
+                entry.subject(),
+                f"{entry.label}: its factory returned {a(report['returned']['type'])}; whether SGLang takes that is not checked on the "
+                "stand-in, which has no ServeBackend",
+                hint="sglang-plug doctor --python /path/to/python, with SGLang installed there",
+                location=location,
+                level=Level.INFO,
+            )
+        elif not report.get("is_backend", True):
             yield find(
                 "SP605",
                 entry.subject(),
@@ -188,7 +198,7 @@ def bad_backend(world: World) -> Iterator[Finding]:
                 hint="from sglang.cli.serve_backends import ServeBackend; return ServeBackend(api_version=1, run=…)",
                 location=location,
             )
-        elif report["version"] != report["expected_version"]:
+        elif report["version"] != report.get("expected_version", report["version"]):
             yield find(
                 "SP605",
                 entry.subject(),

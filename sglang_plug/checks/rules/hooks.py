@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sglang_plug.checks import standing
 from sglang_plug.checks.model import Level, Location
 from sglang_plug.checks.rules.callbacks import judge_return
-from sglang_plug.checks.signatures import call_gap
+from sglang_plug.checks.signatures import Gap, call_gap
 from sglang_plug.checks.world import Entry, World, find, names
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ def wrong_registry(world: World) -> Iterator[Finding]:
 def partial_registration(world: World) -> Iterator[Finding]:
     """SP518: SRT keeps what was registered before the failure, diffusion drops it."""
     for entry in world.of("hook plugin"):
-        if (entry.error("call") or entry.error("load")) and entry.hooks:
+        error = entry.error("call") or entry.error("load")
+        if error is not None and entry.hooks and not error.get("not_an_exception"):
             kept = entry.runtime == "srt"
             yield find(
                 "SP518",
@@ -251,6 +252,10 @@ def _gap(hook: Mapping[str, Any], target: Mapping[str, Any] | None) -> Any:
             return None
     expected = target["parameters"]
     if target.get("parent") == "class" and expected and parameters and parameters[0]["kind"] == "positional":
+        method = target.get("kind") != "staticmethod"
+        lacks = len(parameters) < len(expected) and any(p["name"] == parameters[0]["name"] for p in expected[1:])
+        if method and lacks and all(p["kind"] == "positional" for p in parameters):
+            return Gap(f"lacks the parameter for '{expected[0]['name']}', which comes before '{parameters[0]['name']}'", certain=True)
         expected = [{**expected[0], "name": parameters[0]["name"], "kind": "positional-only"}, *expected[1:]]  # self under any name
     return call_gap(expected, parameters)
 

@@ -86,6 +86,14 @@ def _lost(world: World, entry: Entry) -> str:
 
 def _judge_error(world: World, entry: Entry, hook: Mapping[str, Any], error: Mapping[str, Any]) -> Finding:
     reason, behind = error["reason"], error.get("behind")
+    if reason == "module":
+        return find(
+            "SP503",
+            hook_subject(entry, hook),
+            f"{told(entry, hook)}: {error['at']} is a module, and a target names what is in one: {_lost(world, entry)}",
+            hint=f"write {error['near'][0] if error['near'] else str(error['at']) + '.function'}",
+            location=hook_place(hook),
+        )
     shown = f"{error['type']}: {error['message']}"
     if behind is not None or reason == "import_fails":
         real = behind or error

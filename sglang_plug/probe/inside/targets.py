@@ -242,7 +242,23 @@ def explain(target: str) -> dict[str, Any]:
             return {"reason": "no_module" if last else "no_attribute", "at": name, "behind": None, "near": near(found, part)}
         except BaseException as exc:
             return {"reason": "import_fails", "at": name, "behind": failures.facts_of(exc), "near": []}
+    if isinstance(found, types.ModuleType):
+        _forget(parts)
+        return {"reason": "module", "at": target, "behind": None, "near": [f"{dotted}.{name}" for name in _callables(found)[:3]]}
     return {"reason": "colon" if ":" in target else "import_fails", "at": target, "behind": None, "near": []}
+
+
+def _forget(parts: list[str]) -> None:
+    """Undo the import of a submodule: SGLang does not import it, and fails."""
+    sys.modules.pop(".".join(parts), None)
+    with contextlib.suppress(AttributeError):
+        delattr(sys.modules[".".join(parts[:-1])], parts[-1])
+
+
+def _callables(module: types.ModuleType) -> list[str]:
+    """Return the names of a module's own functions and classes."""
+    own = [name for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__ and callable(value)]
+    return [name for name in own if not name.startswith("_")]
 
 
 def _is_missing(exc: ModuleNotFoundError, name: str) -> bool:

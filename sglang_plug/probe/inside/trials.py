@@ -243,6 +243,7 @@ def backend(candidate: dict[str, Any], note: Note) -> dict[str, Any]:
         elif type(answer).__module__ == "builtins":  # that much is sure without the contract
             subject.report["is_backend"] = False
         subject.report["version"] = getattr(answer, "api_version", None)
+    subject.report.update(home(candidate["value"]))
     return subject.finish()
 
 
