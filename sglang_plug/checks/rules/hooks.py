@@ -161,8 +161,8 @@ def hook_shape(world: World) -> Iterator[Finding]:
                     location=hook_place(hook),
                 )
                 continue
-            gap = _gap(hook, target)
             target = standing.target_of(world, hook, met)
+            gap = _gap(hook, target)
             here = _gap(hook, met) if gap is None else None
             if here is not None:
                 yield find(
