@@ -287,16 +287,16 @@ def hook_return(world: World) -> Iterator[Finding]:
                 )
 
 
-def _drops_result(world: World, hook: Mapping[str, Any], target: Mapping[str, Any] | None) -> bool:
-    """True for an AROUND hook without a result on a target that has one, as far as its own source tells."""
-    known = standing.target_of(world, hook, target)
-    return bool(known and known.get("gives") and hook["type"] == "around" and hook.get("gives_nothing") and hook.get("first_use") == "used")
-
 def _promises(world: World, hook: Mapping[str, Any]) -> bool:
     """True where the release's signature says that the target gives a result, and never None."""
     symbol = world.catalogue.find(str(hook["target"]).replace(":", ".", 1)) if world.catalogue is not None else None
     return symbol is not None and symbol.gives
 
+
+def _drops_result(world: World, hook: Mapping[str, Any], target: Mapping[str, Any] | None) -> bool:
+    """True for an AROUND hook without a result on a target that has one, as far as its own source tells."""
+    known = standing.target_of(world, hook, target)
+    return bool(known and known.get("gives") and hook["type"] == "around" and hook.get("gives_nothing") and hook.get("first_use") == "used")
 
 
 def _bad_return(kind: str, row: Mapping[str, Any], target: Mapping[str, Any] | None) -> str | None:
