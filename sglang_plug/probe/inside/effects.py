@@ -21,6 +21,15 @@ _QUIET = {"LINES", "COLUMNS"}
 _DEVICES = ("cuda", "xpu", "npu", "musa", "hpu", "mlu", "mtia")
 _DEVICE_FILES = ("/dev/nvidia", "/dev/kfd", "/dev/dri", "/dev/davinci", "/dev/mtgpu", "/dev/accel", "/dev/cambricon", "/dev/habanalabs")
 
+#: Numbers of the system, kept from now: a hook on a constant replaces every equal small number that any module holds.
+_NUMBERS = {
+    "timer": signal.ITIMER_REAL,
+    "process": os.PRIO_PROCESS,
+    "letters": _locale.LC_CTYPE,
+    "numbers": _locale.LC_NUMERIC,
+    **{name: getattr(resource, name) for name in ("RLIMIT_NOFILE", "RLIMIT_AS", "RLIMIT_STACK", "RLIMIT_CPU")},
+}
+
 
 def flush() -> None:
     """Push what the process holds back in Python's and C's buffers to its descriptors."""
@@ -218,16 +227,16 @@ def _named_handler(handler: object) -> str:
 def _settings() -> dict[str, str]:
     """Return what else the whole process shares, by its name, as texts."""
     facts = {"the limit of recursion": str(sys.getrecursionlimit())}
-    facts["a timer"] = "set" if signal.getitimer(signal.ITIMER_REAL)[0] else "none"
+    facts["a timer"] = "set" if signal.getitimer(_NUMBERS["timer"])[0] else "none"
     facts["garbage collection"] = "on" if gc.isenabled() else "off"
-    for name in ("RLIMIT_NOFILE", "RLIMIT_AS", "RLIMIT_STACK", "RLIMIT_CPU"):
-        facts[name] = str(resource.getrlimit(getattr(resource, name))[0])
+    for name in (name for name in _NUMBERS if name.startswith("RLIMIT_")):
+        facts[name] = str(resource.getrlimit(_NUMBERS[name])[0])
     with contextlib.suppress(AttributeError, OSError):  # Linux alone
         facts["the CPU affinity"] = f"{len(os.sched_getaffinity(0))} CPUs"
-    facts["the priority"] = str(os.getpriority(os.PRIO_PROCESS, 0))
+    facts["the priority"] = str(os.getpriority(_NUMBERS["process"], 0))
     wide = [rule for rule in warnings.filters if rule[1] is None and rule[2] in (Warning, UserWarning) and rule[3] is None]
     facts["the warnings filters"] = ", ".join(rule[0] for rule in wide) or "none for all warnings"
-    facts["the locale"] = f"{_locale.setlocale(_locale.LC_CTYPE)}, numbers {_locale.setlocale(_locale.LC_NUMERIC)}"
+    facts["the locale"] = f"{_locale.setlocale(_NUMBERS['letters'])}, numbers {_locale.setlocale(_NUMBERS['numbers'])}"
     return facts
 
 
