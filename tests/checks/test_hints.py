@@ -136,6 +136,15 @@ def test_a_type_that_is_none_and_a_callback_that_is_renamed(tmp_path):
     assert found["slip"][0].hint.endswith("; or define register")
 
 
+def test_a_target_that_is_missing_is_told_where_it_is_written(tmp_path):
+    site = Site(tmp_path / "site")
+    head = 'TARGET = "sglang.srt.managers.scheduler.Scheduler.run_bach"\n\n\ndef hook(result, *args, **kwargs): return result\n'
+    call = "\n\ndef register():\n    from sglang.srt.plugins.hook_registry import HookRegistry\n    HookRegistry.register(TARGET, hook)\n"
+    site.add("hk", {SRT_PLUGINS: {"hk": "hk:register"}}, {"hk.py": head + call})
+    (found,) = by_name(run(site, tmp_path / "cwd", runtimes=("srt",)))["hk"]
+    assert (found.code, found.location.line) == ("SP501", 1)
+
+
 def test_hooks_behind_a_platform_that_fails_are_said(tmp_path):
     site = Site(tmp_path / "site")
     entry_points = {DIFFUSION_PLATFORMS: {"da": "da:activate"}, DIFFUSION_PLUGINS: {"da_hooks": "da:register"}}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.checks import standing
 from sglang_plug.checks.absent import import_hint
-from sglang_plug.checks.model import Level
+from sglang_plug.checks.model import Level, Location
 from sglang_plug.checks.rules.activation import is_required
 from sglang_plug.checks.rules.hooks import hook_place, hook_subject, told
 from sglang_plug.checks.world import Entry, World, cause_of, find, names, place
@@ -121,8 +122,16 @@ def _judge_error(world: World, entry: Entry, hook: Mapping[str, Any], error: Map
         hint=f"did you mean {names(near, 3)}?"
         if near
         else f"sglang-plug contract targets '{str(hook['target']).rpartition('.')[0]}.*' lists what can be hooked",
-        location=hook_place(hook),
+        location=_written(hook) or hook_place(hook),
     )
+
+
+def _written(hook: Mapping[str, Any]) -> Location | None:
+    """Return where the hook's file writes the target as one text, nearest to the hook; None where it does not."""
+    file, line = hook["hook"].get("file"), hook["hook"].get("line") or 0
+    raw = str(hook.get("raw") or hook["target"])
+    found = [n for n, text in enumerate(linecache.getlines(file) if file else (), 1) if f'"{raw}"' in text or f"'{raw}'" in text]
+    return Location(str(file), min(found, key=lambda n: abs(n - line))) if found else None
 
 
 def _kind(target: Mapping[str, Any]) -> str:
