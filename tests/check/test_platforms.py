@@ -180,6 +180,8 @@ def test_own_helpers_are_no_misspelt_overrides(findings, line):
         ("def get_torch_distributed_backend_str(self): return 'cpu:gloo,acme:hccl'", None),
         ("def get_default_attention_backend(self): return 'torch_nativ'", "SP415"),
         ("def get_default_attention_backend(self): return 'acme_triton'", None),
+        ("def get_default_attention_backend(self): return None", "SP415"),
+        ("def get_default_attention_backend(self): return BACKEND", None),
     ],
 )
 def test_values_that_end_the_start(findings, line, code):

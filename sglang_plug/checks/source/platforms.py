@@ -184,7 +184,7 @@ def _known_member(cls: PlatformClass, known: PlatformMember, name: str, member: 
 
 
 def _answer(cls: PlatformClass, name: str, title: str, member: Member) -> Iterator[Finding]:
-    """SP415: a method that does nothing but return a name which is nearly a backend's."""
+    """SP415: a method whose last word is a name which is nearly a backend's, or that does nothing but return no attention backend."""
     judge = {"get_torch_distributed_backend_str": spelling.collective, "get_default_attention_backend": spelling.attention}.get(name)
     body = member.node.body if isinstance(member.node, ast.FunctionDef) else []
     value = _constant(body[-1].value) if body and isinstance(body[-1], ast.Return) else None
@@ -192,6 +192,10 @@ def _answer(cls: PlatformClass, name: str, title: str, member: Member) -> Iterat
     if meant is not None:
         message = f"{title}() returns {value!r}, which is no backend: the start ends"
         yield _say(cls, "SP415", title, message, at=member, hint=f"did you mean {meant!r}?")
+    bare = [part for part in body if not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))]
+    if name == "get_default_attention_backend" and [ast.unparse(part) for part in bare] == ["return None"]:
+        message = f"{title}() returns None: SGLang makes its attention backend of it, and stops"
+        yield _say(cls, "SP415", title, message, at=member, hint="return a name, such as 'torch_native'")
 
 
 def _method(cls: PlatformClass, known: PlatformMember, title: str, member: Member) -> Iterator[Finding]:
