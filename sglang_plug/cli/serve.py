@@ -72,7 +72,7 @@ Fingerprint = Annotated[
     ),
 ]
 Record = Annotated[
-    Path | None, typer.Option(help="Write down which hooks fire, for the `hooks` command.", metavar="DIR", rich_help_panel="Launch")
+    str | None, typer.Option(help="Write down which hooks fire, for the `hooks` command.", metavar="DIR", rich_help_panel="Launch")
 ]
 ReadyTimeout = Annotated[
     float | None,
@@ -143,6 +143,8 @@ def serve(
 
     if platform == "":
         raise UsageError("--platform names no platform", hint="leave the option out for SGLang's own choice")
+    if record == "":
+        raise UsageError("--record names no folder", hint="name one, or leave the option out")
     if ready_timeout is not None and not ready_timeout > 0:
         raise UsageError(f"not a time to wait: {ready_timeout:g}", subject="--ready-timeout", hint="name seconds, more than none")
     allowed = codes(allow or ())
@@ -156,11 +158,13 @@ def serve(
         if other := [finding for finding in flight.refusals(allowed) if finding.code == "SP059"]:
             Narrator().finding(other[0])
             raise typer.Exit(1)
+        if record:
+            Narrator().say("--record is left out: hooks are recorded where sglang-plug itself launches the engine", "yellow")
         _print(flight, output_format)
         return
     if arguments.asks_for_help:
         raise typer.Exit(supervise.run_plainly(preflight.skip(request).plan))
-    options = Options(allowed, not no_preflight, record, ready_timeout)
+    options = Options(allowed, not no_preflight, Path(record) if record else None, ready_timeout)
     flight = preflight.skip(request) if no_preflight else preflight.examine(request)
     if not no_preflight and not _cleared(flight, options.allowed):
         raise typer.Exit(1)

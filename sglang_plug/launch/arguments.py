@@ -92,10 +92,10 @@ class EngineArguments:
         """Refuse a port that no server can have.
 
         Raises:
-            UsageError: `--port` is no number from 0 to 65535.
+            UsageError: `--port` is no number from 1 to 65535; whoever listens on 0 has a port that nobody knows.
         """
         text = self.text("port")
-        if text is not None and not (text.isascii() and text.isdigit() and len(text) < 9 and int(text) <= LAST_PORT):
+        if text is not None and not (text.isascii() and text.isdigit() and len(text) < 9 and 1 <= int(text) <= LAST_PORT):
             raise UsageError(f"not a port: {text!r}", subject=f"--port {text}", hint=f"name a number from 1 to {LAST_PORT}")
 
     def require_counts(self) -> None:

@@ -51,7 +51,7 @@ def _row(hook: HookRecord) -> tuple[str, ...]:
         duration(hook.longest / 1e9) if fired else "-",
         f"{hook.raised:,}" if fired else "-",
         state(hook),
-        hook.type,
+        visible(hook.type),
         visible(hook.target),
         visible(hook.plugin or "-"),
     )
@@ -121,7 +121,7 @@ def as_json(recording: Recording) -> dict[str, Any]:
                 "rank": process.rank,
                 "runtime": process.runtime,
                 "sglang": process.sglang,
-                "platform": process.platform,
+                "platform": process.platform and {key: value for key, value in process.platform.items() if key != "promised"},
                 "plugins_failed": list(process.plugins_failed),
                 "hooks": [_hook(hook) for hook in process.hooks],
             }

@@ -21,11 +21,23 @@ _HANDLER = "sglang_plug.spell"
 
 
 def settle() -> None:
-    """Make this process's stdout and stderr able to take any text, and indifferent to a reader who has left."""
+    """Make this process's stdout and stderr able to take any text, and indifferent to a reader who has left, or was never there."""
+    _fill_standard_files()
     sys.stdout, sys.stderr = _patient(sys.stdout), _patient(sys.stderr)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=_HANDLER)
+
+
+def _fill_standard_files() -> None:
+    """Open what the caller has closed of stdin, stdout and stderr, to nowhere: otherwise the next file or pipe would take its number."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number, which is this one
+            if getattr(sys, name) is None:
+                setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def spelled(text: str, encoding: str | None = None) -> str:

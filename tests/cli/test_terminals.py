@@ -71,6 +71,12 @@ def test_a_recording_aligns_by_cells(capsys: pytest.CaptureFixture[str]):
     assert wide.index("p-") + len("모듈함수") == narrow.index("p-")
 
 
+def test_a_damaged_recording_steers_no_terminal(capsys: pytest.CaptureFixture[str]):
+    hook = HookRecord("m.f", "\x1b[31mafter", "h", "p", None, applied=True)
+    write(table(Recording({}, (ProcessRecord("main", 1, "srt", hooks=(hook,)),), ()), everything=True))
+    assert "\\x1b[31mafter" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_an_encoding_without_our_signs_is_given_others(site: Site, encoding: str):
     done = tell(site, "resolve", "--runtime", "srt", PYTHONIOENCODING=encoding)
@@ -224,3 +230,19 @@ def test_another_number_is_another_rule_and_no_slip(word, hint):
         rules.find(word)
     assert hint in (told.value.hint or "")
     assert ("did you mean" in (told.value.hint or "")) is (word != "SP999")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_no_defect(site: Site, closed: str):
+    """Nor does the next file take its number: `serve` would send the engine's words there."""
+    command = f'"{sys.executable}" -m sglang_plug list --runtime diffusion {closed}'
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, env=site.env(), check=False)
+    assert done.returncode == 0
+    assert "defect" not in done.stderr
+    assert ("no plugin" in done.stdout) is (closed == "2>&-")
+
+
+def test_what_is_left_out_of_a_printed_command_is_said(site: Site):
+    done = tell(site, "serve", "--engine", "standin", "--print-command", "--record", "run")
+    assert done.returncode == 0
+    assert b"--record is left out" in done.stderr

@@ -164,7 +164,7 @@ def test_nodes_with_different_plugins_are_told_apart(site: Site):
     assert "error SP059" in ask(other, "--expect-fingerprint", found[1])
 
 
-@pytest.mark.parametrize("options", [("--platform", ""), ("--ready-timeout", "0"), ("--ready-timeout", "nan")])
+@pytest.mark.parametrize("options", [("--platform", ""), ("--record", ""), ("--ready-timeout", "0"), ("--ready-timeout", "nan")])
 def test_options_that_say_nothing_are_refused(site: Site, options: tuple[str, str]):
     done = refuse(site, *options)
     assert done.returncode == 2

@@ -46,7 +46,7 @@ def test_switches():
     assert not read("--model-path --use-rayon").on("ray")
 
 
-@pytest.mark.parametrize("text", ["99999", "abc", "-1", "", "1e4", "9" * 5000])
+@pytest.mark.parametrize("text", ["99999", "0", "abc", "-1", "", "1e4", "9" * 5000])
 def test_a_port_that_none_can_have(text):
     with pytest.raises(UsageError, match="not a port"):
         EngineArguments(("--port", text)).require_port()
@@ -63,6 +63,6 @@ def test_counts_that_are_left_to_the_engine(text):
     read(text).require_counts()
 
 
-@pytest.mark.parametrize("tokens", [(), ("--port", "0"), ("--port=65535",), ("--port",)])
+@pytest.mark.parametrize("tokens", [(), ("--port", "1"), ("--port=65535",), ("--port",)])
 def test_ports_that_are_left_to_the_engine(tokens):
     EngineArguments(tokens).require_port()
