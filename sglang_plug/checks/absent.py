@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ def import_hint(root: Mapping[str, Any], own: str, prefix: str) -> str | None:
         return f"rebuild {root['library']} for this Python, or reinstall what brought it"
     if root.get("cycle"):
         return f"{spot} and {module} import each other: import {root['wanted']} inside the function that uses it"
+    if root.get("wanted") and module.partition(".")[0] in sys.stdlib_module_names:
+        return f"{module} of this Python has no {root['wanted']}: a later Python may, or correct {spot}"
     if root.get("wanted"):
         meant = f"did you mean {root['meant'][0]}?" if root.get("meant") else f"correct {spot}, or define it"
         return f"there is no {root['wanted']} in {module}; {meant}"

@@ -34,7 +34,7 @@ from sglang_plug.probe.decision import choose_release
 from sglang_plug.probe.parent import Probe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from sglang_plug.core.environ import Settings
     from sglang_plug.probe.environment import Environment
@@ -240,11 +240,16 @@ def _why_none(world: World, runtime: str, decision: Decision) -> str | None:
     return f"{decision.resolution.qualname} fails: {cause_of(broken)}"
 
 
+def _is_applied(hook: Mapping[str, Any], target: Mapping[str, Any] | None) -> bool:
+    return bool(target and target.get("patched")) and not hook.get("late")
+
+
 def _row(world: World, entry: Entry) -> dict[str, Any]:
     row: dict[str, Any] = {key: entry.row[key] for key in ("name", "group", "value", "dist", "version")}
     row |= {"kind": entry.kind, "runtime": entry.runtime or None, "where": entry.row["where"]}
     if entry.trial is None:
-        unasked = "the dry run did not reach it" if entry.tried else "not asked for"
+        left_out = f"--runtime leaves {entry.runtime} out" if entry.runtime not in world.runtimes else "not asked for"
+        unasked = "the dry run did not reach it" if entry.tried else left_out
         return {**row, "outcome": "skipped", "why": entry.skipped or (unasked if entry.runtime else "no runtime reads its group")}
     returned = entry.report.get("returned") or {}
     wrong = entry.kind == "platform" and bool(returned) and returned["type"] != "NoneType" and judge_return(returned) is not None
@@ -257,5 +262,5 @@ def _row(world: World, entry: Entry) -> dict[str, Any]:
         row["returned"] = returned.get("text")
     if entry.kind == "hook plugin":
         met = [world.target(hook["registry"], hook["target"]) for hook in entry.hooks]
-        row["hooks"] = {"registered": len(entry.hooks), "applied": sum(bool(target and target.get("patched")) for target in met)}
+        row["hooks"] = {"registered": len(entry.hooks), "applied": sum(map(_is_applied, entry.hooks, met))}
     return row

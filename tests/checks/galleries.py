@@ -79,12 +79,12 @@ def one(target: str, hook: str, kind: str | None, **more: str) -> str:
 AROUND = "lambda fn, *a, **k: fn(*a, **k)"
 AFTER = "lambda result, *a, **k: None"
 BEFORE = "lambda *a, **k: None"
-
 WORKER = "sglang.srt.managers.tp_worker.TpModelWorker.__init__"  # the stand-in's is made of other things than the release's
 WORKER_TAKES = (
     "self, server_args, gpu_id, nccl_port, is_draft_worker=False, req_to_token_pool=None, token_to_kv_pool_allocator=None, memory_pool_config=None, "
     "is_multi_layer_eagle=False, context_length=None, draft_attention_backend=None, random_seed=None, load_group=None"
 )
+
 HOOKS: dict[str, tuple[str, set[str]]] = {
     # sound
     "ok_around": (one("TGT.f", AROUND, "AROUND"), set()),
@@ -208,8 +208,37 @@ HOOKS: dict[str, tuple[str, set[str]]] = {
     "wraps_class": (one("TGT.Alone", AROUND, "AROUND"), {"SP511"}),
     "function_for_class": (one("TGT.Alone", "lambda *a: None", "REPLACE"), {"SP511"}),
     "class_for_function": (one("TGT.f", "type('H', (), {})", "REPLACE"), {"SP511"}),
-    "class_before": (one("TGT.f", "type('H', (), {})", "BEFORE"), {"SP302", "SP511"}),
-    "class_around": (one("TGT.Alone", "type('H', (), {})", "AROUND"), {"SP302", "SP511"}),
+    "class_before": (one("TGT.f", "type('H', (), {})", "BEFORE"), {"SP511"}),
+    "class_around": (one("TGT.Alone", "type('H', (), {})", "AROUND"), {"SP511"}),
+    "too_late": (
+        registering(
+            f'HookRegistry.register("TGT.f", {AROUND}, HookType.AROUND)',
+            "HookRegistry.apply_hooks()",
+            f'HookRegistry.register("TGT.f", {AROUND}, HookType.AROUND)',
+        ),
+        {"SP529"},
+    ),
+    "ok_applies_itself": (
+        registering(f'HookRegistry.register("TGT.f", {AROUND}, HookType.AROUND)', "HookRegistry.apply_hooks()"),
+        set(),
+    ),
+    "yields": (registering("def hook(fn, x):\n        yield fn(x)", 'HookRegistry.register("TGT.f", hook, HookType.AROUND)'), {"SP505"}),
+    "ok_yields_from": (
+        registering("def hook(fn, x):\n        yield from fn(x)", 'HookRegistry.register("TGT.f", hook, HookType.AROUND)'),
+        set(),
+    ),
+    "async_object": (
+        registering(
+            "class Hook:\n        async def __call__(self, fn, x): return fn(x)",
+            'HookRegistry.register("TGT.f", Hook(), HookType.AROUND)',
+        ),
+        {"SP515"},
+    ),
+    "not_awaited": (
+        registering("async def hook(fn, x): return fn(x)", 'HookRegistry.register("TGT.af", hook, HookType.AROUND)'),
+        {"SP515"},
+    ),
+    "replaces_async": (one("TGT.af", "lambda x: x", "REPLACE"), {"SP504"}),
     # shapes
     "type_forgotten": (registering('@plugin_hook("TGT.f")', "def timer(original_fn, x): return original_fn(x)"), {"SP512"}),
     "type_forgotten_fn": (one("TGT.f", "lambda fn, x: fn(x)", None), {"SP512"}),
@@ -271,10 +300,6 @@ HOOKS: dict[str, tuple[str, set[str]]] = {
     "process_entry": (one("sglang.srt.managers.scheduler.run_scheduler_process", AROUND, "AROUND"), {"SP526"}),
     "diffusion_code": (one("sglang.multimodal_gen.runtime.managers.gpu_worker.GPUWorker.__init__", AROUND, "AROUND"), {"SP526"}),
     "compiled_before": (one("TGT.k", AROUND, "AROUND"), {"SP523"}),
-    "drops_result": (
-        registering("def hook(original, *a, **k): original(*a, **k)", 'HookRegistry.register("TGT.f", hook, HookType.AROUND)'),
-        {"SP514"},
-    ),
     "ok_as_the_release": (
         one("sglang.srt.mem_cache.memory_pool.ReqToTokenPool.alloc", "lambda fn, self, reqs: fn(self, reqs)", "AROUND"),
         set(),
@@ -286,6 +311,10 @@ HOOKS: dict[str, tuple[str, set[str]]] = {
             "def hook(original, *a, **k): original(*a, **k)",
             'HookRegistry.register("sglang.srt.managers.scheduler.Scheduler.run_batch", hook, HookType.AROUND)',
         ),
+        {"SP514"},
+    ),
+    "drops_result": (
+        registering("def hook(original, *a, **k): original(*a, **k)", 'HookRegistry.register("TGT.f", hook, HookType.AROUND)'),
         {"SP514"},
     ),
     "ok_drops_nothing": (
@@ -542,10 +571,6 @@ PLATFORMS: dict[str, tuple[str, str, set[str]]] = {
         plat(),
         {"SP306"},
     ),
-    "no_enum": (GIVES, plat(without=("_enum",)), {"SP404"}),
-    "cuda_enum": (GIVES, plat(enum="PlatformEnum.CUDA"), {"SP404"}),
-    "text_enum": (GIVES, plat(enum="'OOT'"), {"SP404"}),
-    "init_argument": (GIVES, plat(body="def __init__(self, config): pass"), {"SP405"}),
     "capabilities_dict": (GIVES, plat(body="capabilities = {'graph_capture': True}"), {"SP414"}),
     "ok_capabilities_own": (
         GIVES,
@@ -581,6 +606,10 @@ PLATFORMS: dict[str, tuple[str, str, set[str]]] = {
         plat(without=("get_default_attention_backend",), body="def get_default_attention_backend(self): return 'acme_triton'"),
         set(),
     ),
+    "no_enum": (GIVES, plat(without=("_enum",)), {"SP404"}),
+    "cuda_enum": (GIVES, plat(enum="PlatformEnum.CUDA"), {"SP404"}),
+    "text_enum": (GIVES, plat(enum="'OOT'"), {"SP404"}),
+    "init_argument": (GIVES, plat(body="def __init__(self, config): pass"), {"SP405"}),
     "init_raises": (GIVES, plat(body="def __init__(self): self.driver.open()"), {"SP405"}),
     "abstract": (
         GIVES,

@@ -346,7 +346,7 @@ def test_a_backend_that_is_surely_none(site, doctor):
 
 def test_a_backend_that_the_standin_cannot_judge_and_one_without_its_factory(site, doctor):
     site.add("b-dist", {SERVE_BACKENDS: {"mine": "bb:Make", "gone": "bb:nothere"}}, {"bb.py": "class Make: api_version = 99\n"})
-    found = told(doctor(runtimes=("srt",)))
+    found = {f.code: [f] for f in doctor(runtimes=("srt",)).findings}
     assert "not checked on the stand-in" in found["SP605"][0].message
     assert str(found["SP301"][0].hint).startswith("define nothere in bb")
 

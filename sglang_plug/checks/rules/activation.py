@@ -59,9 +59,14 @@ def failures(world: World) -> Iterator[Finding]:
             continue  # told by the metadata rule
         for phase in ("load", "call"):
             error = entry.error(phase)
-            if error is not None:
+            if error is not None and not is_refused_class(error):
                 yield _with_way_out(world, entry, _judge_failure(world, entry, phase, error))
                 break
+
+
+def is_refused_class(error: Mapping[str, Any]) -> bool:
+    """True for SGLang's refusal of a class as a hook of another type than REPLACE, which a rule of its own tells."""
+    return error["builtin"] == "TypeError" and "can only be used with HookType.REPLACE" in error["message"]
 
 
 def _with_way_out(world: World, entry: Entry, finding: Finding) -> Finding:
@@ -126,6 +131,10 @@ def _judge_failure(world: World, entry: Entry, phase: str, error: Mapping[str, A
         hint=_raise_hint(world, entry, root, phase),
         **shared,
     )
+
+
+def _in_time(entry: Entry) -> str:
+    return "probe the device with a time limit, and in init_backend()" if entry.kind == "platform" else "do it when the hook first runs"
 
 
 def _never_exit(entry: Entry) -> str:
@@ -308,7 +317,7 @@ def _judge_ending(world: World, entry: Entry, ended: Mapping[str, Any], phase: s
             hint = "raise --timeout: a busy machine imports torch slowly"
             return find("SP305", entry.subject(), message, hint=hint, level=Level.WARNING, **shared)
         message = f"{entry.label} did not return from {phase} in {ended['seconds']:g} s: SGLang waits for ever"
-        return find("SP305", entry.subject(), message, hint="probe the device with a time limit, and in init_backend()", **shared)
+        return find("SP305", entry.subject(), message, hint=_in_time(entry), **shared)
     if ended["kind"] == "signal":
         message = f"{entry.label} crashed the interpreter in {phase} ({ended['name']}, signal {ended['number']}): SGLang dies with it"
         out_of_memory = ended["name"] == "SIGKILL"

@@ -57,7 +57,7 @@ def bad_return(world: World) -> Iterator[Finding]:
                     "SP308",
                     entry.subject(),
                     f"{entry.label} returned {why}; a callback returns 'package.module:Class' or None: {_fatal(entry)}",
-                    hint=_return_hint(returned),
+                    hint=_return_hint(entry, returned),
                     location=location,
                 )
 
@@ -78,7 +78,13 @@ def judge_return(returned: Mapping[str, Any]) -> str | None:
     return f"{text!r}, which names no module" if "." not in text and ":" not in text else None
 
 
-def _return_hint(returned: Mapping[str, Any]) -> str:
+def _return_hint(entry: Entry, returned: Mapping[str, Any]) -> str:
+    if returned["repr"] == "False":
+        return "return None where the hardware is absent"
+    text = str(returned["repr"][2:-1] if returned["type"] == "bytes" else returned.get("text", "")).strip()
+    meant = entry.module.partition(".")[0] + text if text.startswith(".") else text
+    if _CLASS_PATH.fullmatch(meant) and "." in meant:
+        return f'return "{meant if ":" in meant else ":".join(meant.rsplit(".", 1))}"'
     if returned.get("class"):
         return f'return "{returned["class"]}"'
     if returned["type"] == "tuple":

@@ -222,7 +222,11 @@ def not_constructible(world: World) -> Iterator[Finding]:
             entry.subject(target=str(facts.get("qualname"))),
             f"{entry.label}: {facts.get('qualname')}() raises {error['type']}" + (f"; SGLang shows this as: {words}" if words else ""),
             cause=cause_of(error),
-            hint="implement the abstract methods" if abstract else "build without arguments, and touch the device in init_backend() only",
+            hint="never exit"
+            if error.get("not_an_exception")
+            else "implement the abstract methods"
+            if abstract
+            else "build without arguments, and touch the device in init_backend() only",
             location=place(error["root"].get("place")) or class_place(facts),
             traceback=error["traceback"],
             shown=words,

@@ -76,6 +76,14 @@ def not_applied(world: World) -> Iterator[Finding]:
         seen = set()
         for entry, hook, target in world.hooked(runtime):
             name = hook["target"]
+            if hook.get("late"):
+                yield find(
+                    "SP529",
+                    entry.subject() | {"kind": "hook", "target": name},
+                    f"{told(entry, hook)} is registered after hooks were applied to its target: it never runs",
+                    cause="SGLang patches a target once",
+                    hint="register all hooks first, and leave HookRegistry.apply_hooks() to SGLang",
+                )
             if target is None or target.get("patched") or target.get("error") or name in seen or not entry.host:
                 continue
             if target.get("kind") == "class" and any(row["type"] != "replace" for row in target.get("hooks", ())):

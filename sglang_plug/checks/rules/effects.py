@@ -154,6 +154,10 @@ def signals(world: World) -> Iterator[Finding]:
         yield find("SP323", entry.subject(), f"{entry.label} {told} in {phase}: children inherit the mask", hint="restore the mask")
 
 
+def _later(entry: Entry) -> str:
+    return _LATER if entry.kind == "platform" else "start it when the hook first runs"
+
+
 def threads(world: World) -> Iterator[Finding]:
     """SP324: a process with threads cannot be forked safely."""
     for entry, phase, started in _seen(world, "threads"):
@@ -161,13 +165,19 @@ def threads(world: World) -> Iterator[Finding]:
             "SP324",
             entry.subject(),
             f"{entry.label} starts {len(started)} thread{'s' * (len(started) > 1)} in {phase}: {names(started, 4)}",
-            hint=_LATER if entry.kind == "platform" else "start it when the hook first runs",
+            hint=_later(entry),
             cause=_whose(entry, phase),
             level=Level.INFO if _brings_sglang(entry, phase) else None,
         )
     for entry, phase, count in _seen(world, "native_threads"):
         if not _brings_sglang(entry, phase):
-            yield find("SP324", entry.subject(), f"{entry.label} starts {count} native threads in {phase}", hint=_LATER, level=Level.INFO)
+            yield find(
+                "SP324",
+                entry.subject(),
+                f"{entry.label} starts {count} native thread{'s' * (count > 1)} in {phase}",
+                hint=_later(entry),
+                level=Level.INFO,
+            )
 
 
 def children(world: World) -> Iterator[Finding]:

@@ -63,12 +63,14 @@ def shadowed_module(world: World) -> Iterator[Finding]:
             continue
         if _same(os.path.dirname(loaded), os.path.dirname(own)) and not own.endswith("__init__.py"):
             continue
+        others = [e.dist for e in world.entries if e.dist != entry.dist and (theirs := _own_module(world, e)) and _same(theirs, loaded)]
+        clash = f"{others[0]} and {entry.dist} both bring a module {entry.module.partition('.')[0]}: rename one" if others else None
         yield find(
             "SP209",
             entry.subject(),
             f"{entry.label} was imported from {loaded}, not from its distribution's {own}",
             cause=f"{os.path.dirname(os.path.dirname(loaded))} comes earlier on sys.path",
-            hint=f"start from another folder, or rename {loaded.removesuffix(os.sep + '__init__.py')}",
+            hint=clash or f"start from another folder, or rename {loaded.removesuffix(os.sep + '__init__.py')}",
             location=Location(loaded),
             level=None if entry.failed else Level.WARNING,
         )

@@ -86,12 +86,15 @@ def malformed_value(world: World) -> Iterator[Finding]:
         if why is None and not entry.name:
             why, better = "it has no name in front of the '='", None
         if why is not None:
+            name = entry.name.strip("'\"")
             yield find(
                 "SP203",
                 entry.subject(),
                 f"{entry.kind} {entry.name} = {entry.value!r} of {entry.dist}: {why}",
                 cause="importlib.metadata then fails with an AttributeError on None" if _VALUE.match(entry.value) is None else None,
-                hint=f'write {entry.name} = "{better}"' if better else 'write NAME = "package.module:function"',
+                hint=f'write {name} = "{better}" in pyproject.toml, which gives {name} = {better} in entry_points.txt'
+                if better
+                else 'write NAME = "package.module:function"',
                 location=_line(entry),
             )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sglang_plug.checks import standing
 from sglang_plug.checks.absent import import_hint
 from sglang_plug.checks.model import Level, Location
-from sglang_plug.checks.rules.activation import is_required
+from sglang_plug.checks.rules.activation import is_refused_class, is_required
 from sglang_plug.checks.rules.hooks import hook_place, hook_subject, told
 from sglang_plug.checks.world import Entry, World, cause_of, find, names, place
 from sglang_plug.core.words import a
@@ -144,7 +144,7 @@ def async_target(world: World) -> Iterator[Finding]:
         is_async = _kind(target).startswith("async")
         if is_async and "generator" in _kind(target) and hook["type"] in {"after", "around", "before"}:
             continue  # told as a generator
-        hook_async = hook["hook"]["kind"].startswith("async")
+        hook_async = hook["hook"]["async"]
         subject, spot = hook_subject(entry, hook), hook_place(hook)
         if is_async and hook["type"] == "after" and not hook_async:
             message = f"{told(entry, hook)}: the target is async, so the hook gets a coroutine instead of the result"
@@ -158,7 +158,18 @@ def async_target(world: World) -> Iterator[Finding]:
             message = (
                 f"{told(entry, hook)}: the target is async; a plain hook must return an awaitable, and its timing ends before the work"
             )
-            yield find("SP504", subject, message, hint="write it as `async def` and await the original", location=spot, level=Level.INFO)
+            replaces = hook["type"] == "replace"
+            plain = (
+                replaces and bool(hook["returns"]) and all(row["shape"] in {"none", "constant", "tuple", "name"} for row in hook["returns"])
+            )
+            hint = "write it as `async def`" + ("" if replaces else " and await the original")
+            yield find("SP504", subject, message, hint=hint, location=spot, level=Level.WARNING if plain else Level.INFO)
+        elif is_async and hook["type"] == "around" and hook.get("unawaited"):
+            message = (
+                f"{told(entry, hook)}: it returns the original's coroutine without awaiting it: who awaits the target gets a coroutine"
+            )
+            spot = place({"file": hook["hook"]["file"], "line": hook["unawaited"]})
+            yield find("SP515", subject, message, hint="return await original(…)", location=spot)
         elif is_async:
             message = f"{told(entry, hook)}: after patching, inspect.iscoroutinefunction() says False of the target; web frameworks ask it"
             yield find("SP504", subject, message, location=spot, level=Level.INFO)
@@ -186,6 +197,15 @@ def generator_target(world: World) -> Iterator[Finding]:
                 else "AROUND with a generator: `yield from original(…)`",
                 location=hook_place(hook),
                 level=None if hook["type"] == "after" else Level.INFO,
+            )
+        elif iterates and _kind(target) in {"function", "async function"} and not hook.get("iterates", True):
+            yield find(
+                "SP505",
+                hook_subject(entry, hook),
+                f"{told(entry, hook)}: the hook is a generator and the target is not: its caller gets a generator, and nothing runs",
+                hint="return the value instead of yielding it",
+                location=hook_place(hook),
+                level=Level.ERROR,
             )
 
 
@@ -271,7 +291,7 @@ def refused_type(world: World) -> Iterator[Finding]:
     """SP511: the registration itself raises."""
     for entry in world.of("hook plugin"):
         error = entry.error("call") or entry.error("load")
-        if error is not None and error["builtin"] == "TypeError" and "can only be used with HookType.REPLACE" in error["message"]:
+        if error is not None and is_refused_class(error):
             yield find(
                 "SP511",
                 entry.subject(),

@@ -10,6 +10,7 @@ from typing import Any
 
 from .failures import safe_repr
 
+_CALL = "__call__"
 _KINDS = {
     inspect.Parameter.POSITIONAL_ONLY: "positional-only",
     inspect.Parameter.POSITIONAL_OR_KEYWORD: "positional",
@@ -28,6 +29,7 @@ def describe(thing: Any) -> dict[str, Any]:
         "file": getattr(code, "co_filename", None),
         "line": getattr(code, "co_firstlineno", None),
         "kind": kind_of(thing),
+        "async": kind_of(thing).startswith("async") or inspect.iscoroutinefunction(getattr(type(thing), _CALL, None)),
         "bound": getattr(thing, "__self__", None) is not None and inspect.ismethod(thing),
     }
     facts.update(signature_of(thing))
@@ -127,6 +129,25 @@ def first_use(function: Any) -> str | None:
     if not uses:
         return "none"
     return "attributes" if all(id(item) in bearers for item in uses) else "used"
+
+
+def unawaited(function: Any) -> int | None:
+    """Return the line where an async function returns a call of its first parameter without awaiting it; None where it does not."""
+    node = _parse(function)
+    plain = [*node.args.posonlyargs, *node.args.args] if isinstance(node, ast.AsyncFunctionDef) else []
+    for item in _own_nodes(node) if node is not None and plain else []:
+        if not (isinstance(item, ast.Return) and isinstance(item.value, ast.Call)):
+            continue
+        called = item.value.func
+        if isinstance(called, ast.Name) and called.id == plain[0].arg:
+            return int(item.lineno) + int(function.__code__.co_firstlineno) - 1
+    return None
+
+
+def iterates(function: Any) -> bool:
+    """True where a function runs through something, or nobody can tell."""
+    node = _parse(function)
+    return node is None or any(isinstance(item, (ast.YieldFrom, ast.For, ast.AsyncFor, ast.While)) for item in _own_nodes(node))
 
 
 def source_of(function: Any) -> str:

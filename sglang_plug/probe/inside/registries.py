@@ -39,6 +39,9 @@ class Recorder:
     def __init__(self) -> None:
         self._before = {runtime: {id(hook) for _, _, hook, _ in entries(runtime)} for runtime in MODULES}
         self._spelled: dict[int, str] = {}
+        self._applied: set[int] = set()
+        for runtime in MODULES:
+            self._follow(runtime)
         core: Any = getattr(sys.modules.get("sglang_plug.core.hooks"), "HookRegistry", None)
         if core is not None:  # the stand-in's registry reads the colon as a dot at once
             register = core.register
@@ -49,6 +52,21 @@ class Recorder:
 
             core.register = noting
 
+    def _follow(self, runtime: str) -> None:
+        """Note what is registered whenever hooks are applied, as a plugin may do itself: SGLang patches a target once."""
+        hooks = registry(runtime)
+        apply: Any = getattr(hooks, "apply_hooks", None)
+
+        def applying(*args: Any, **options: Any) -> Any:
+            self._applied |= {id(hook) for _, _, hook, _ in entries(runtime)}
+            return apply(*args, **options)
+
+        if apply is not None:
+            setattr(hooks, "apply_hooks", staticmethod(applying))  # noqa: B010 - a class that only the child knows
+
+    def _is_late(self, runtime: str, row: tuple[str, str, Any, Any]) -> bool:
+        return bool(self._applied) and row[0] in patched(runtime) and id(row[2]) not in self._applied
+
     def _added(self) -> list[tuple[str, tuple[str, str, Any, Any]]]:
         return [(runtime, row) for runtime in MODULES for row in entries(runtime) if id(row[2]) not in self._before[runtime]]
 
@@ -58,7 +76,10 @@ class Recorder:
 
     def new(self) -> list[dict[str, Any]]:
         """Return the facts of every registration that was added."""
-        return [{"registry": runtime, "raw": self._spelled.get(id(row[2]), row[0]), **describe(*row)} for runtime, row in self._added()]
+        return [
+            {"registry": runtime, "raw": self._spelled.get(id(row[2]), row[0]), "late": self._is_late(runtime, row), **describe(*row)}
+            for runtime, row in self._added()
+        ]
 
 
 def describe(target: Any, kind: str, hook: Any, source: Any) -> dict[str, Any]:
@@ -70,6 +91,8 @@ def describe(target: Any, kind: str, hook: Any, source: Any) -> dict[str, Any]:
         "returns": functions.returns_of(hook),
         "gives_nothing": functions.gives_nothing(hook),
         "first_use": functions.first_use(hook),
+        "unawaited": functions.unawaited(hook),
+        "iterates": functions.iterates(hook),
         "source": {"plugin": getattr(source, "plugin_name", None), "dist": getattr(source, "dist_name", None)} if source else None,
     }
 
