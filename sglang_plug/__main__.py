@@ -10,6 +10,13 @@ from sglang_plug.report import terminal
 
 def main() -> None:
     """Run the command line. Never returns."""
+    try:
+        _run()
+    except KeyboardInterrupt:  # before the frame of `cli.app` stands
+        raise SystemExit(130) from None
+
+
+def _run() -> None:
     terminal.settle()
     if sys.argv[1:] in (["--version"], ["-V"]):  # a bare answer must not pay for typer
         print(f"sglang-plug {__version__}")  # noqa: T201

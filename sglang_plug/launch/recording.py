@@ -237,6 +237,16 @@ def failed(recording: Recording) -> list[tuple[ProcessRecord, HookRecord]]:
     return [(process, hook) for process in recording.processes for hook in process.hooks if not hook.applied]
 
 
+def last_words(processes: Iterable[ProcessRecord]) -> str | None:
+    """Return in words which hook was called last, of those that raised or whose call never ended; None where all went well."""
+    called = [(hook.last, process, hook) for process in processes for hook in process.hooks if hook.raised or hook.count > hook.done]
+    if not called:
+        return None
+    _, process, hook = max(called, key=lambda entry: entry[0])
+    how = f"its call in {process.title} had not ended" if hook.count > hook.done else f"it raised in {process.title}"
+    return f"hook {hook.hook} of {hook.plugin or 'an unknown plugin'} on {hook.target}: {how}, as the record says"
+
+
 def without_plugins(recording: Recording) -> list[tuple[str, int]]:
     """Return title and pid of the engine's processes in which no plugin was loaded. Helpers of Python and of the shell do not count."""
     recorded = {process.pid for process in recording.processes}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
-from sglang_plug.launch import distribution, supervise, terms
+from sglang_plug.launch import distribution, recording, supervise, terms
 from sglang_plug.launch.guard import Audience as GuardAudience
 from sglang_plug.launch.guard import Guard
 from sglang_plug.launch.terms import Outcome, Wishes
@@ -79,6 +79,9 @@ def run(flight: Preflight, audience: Audience, options: Options, *, out: IO[byte
         at_ready=at_ready,
     )
     outcome = supervise.run(plan, audience, out=out, err=err, wishes=wishes)
+    if options.record is not None and outcome.obituary is not None and outcome.obituary.raised is None:  # an exit leaves no traceback
+        said = recording.last_words(recording.read_processes(records)[0])
+        outcome = replace(outcome, obituary=replace(outcome.obituary, raised=said))
     for finding in guard.fatal:
         audience.finding(finding)
     return replace(outcome, status=REFUSED, obituary=None) if guard.fatal else outcome

@@ -47,7 +47,11 @@ class Watcher:
         """End the watch: nothing is left to do."""
         self._say(FAREWELL)
         self._pipe.close()
-        self._process.wait()
+        try:
+            self._process.wait(timeout=GRACE)
+        except subprocess.TimeoutExpired:  # stopped by somebody: it must not outlive us, nor hold us
+            self._process.kill()
+            self._process.wait()
 
     @property
     def _pipe(self) -> IO[bytes]:

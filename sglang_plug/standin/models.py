@@ -49,6 +49,11 @@ def cache_root() -> Path:
     return Path(os.environ.get("SGLANG_PLUG_CACHE") or Path.home() / ".cache" / "sglang-plug")
 
 
+def unwritable(error: OSError) -> str:
+    """Return in words that the cache cannot be written, and what helps."""
+    return f"the tiny model cannot be put into the cache {cache_root()}: {error.strerror or error}; set SGLANG_PLUG_CACHE to a folder"
+
+
 def tiny_llama(cache: Path | None = None) -> Path:
     """Return the folder of the tiny Llama, made there on first use (about 0.5 MB; needs torch, safetensors and tokenizers).
 

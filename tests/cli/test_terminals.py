@@ -15,6 +15,7 @@ import termios
 
 import pytest
 
+from sglang_plug.__main__ import main
 from sglang_plug.cli.app import run
 from sglang_plug.errors import UsageError
 from sglang_plug.launch.recording import HookRecord, ProcessRecord, Recording
@@ -246,3 +247,13 @@ def test_what_is_left_out_of_a_printed_command_is_said(site: Site):
     done = tell(site, "serve", "--engine", "standin", "--print-command", "--record", "run")
     assert done.returncode == 0
     assert b"--record is left out" in done.stderr
+
+
+def test_an_interruption_before_the_command_runs_is_one(monkeypatch: pytest.MonkeyPatch):
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(terminal, "settle", interrupted)
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 130

@@ -158,6 +158,20 @@ def test_a_hook_that_raises_is_named(site, tmp_path):
     assert any("target.checked of my_hooks, in 1 of 1 calls" in text for text in said), said
 
 
+@pytest.mark.parametrize(("call", "how"), [("fail", "it raised in main"), ("leave", "its call in main had not ended")])
+def test_the_hook_that_a_process_ended_in_is_known(site, tmp_path, call, how):
+    """An exit leaves no traceback."""
+    body = "import os\nfrom sglang.srt.plugins.hook_registry import HookRegistry, HookType\n"
+    body += "def register(): HookRegistry.register('target:leave', lambda number: os._exit(0), HookType.BEFORE)\n"
+    site.add("leaving-dist", {SRT_PLUGINS: {"leaving": "leaving:register"}}, {"leaving.py": body})
+    site.write({"target.py": TARGET + "    def leave(number): pass\n"})
+    found, done = record(site, tmp_path / "records", f"import target\ntarget.work(1)\ntarget.{call}(1)")
+    said = recording.last_words(found.processes)
+    assert said is not None, done.stderr
+    assert f" on target.{call}: {how}" in said
+    assert recording.last_words([dataclasses.replace(process, hooks=()) for process in found.processes]) is None
+
+
 def test_sglangs_masked_import_is_unmasked(site, monkeypatch):
     """SGLang's own resolver ends in a missing attribute where the import of the target's module failed."""
     monkeypatch.syspath_prepend(str(site.root))

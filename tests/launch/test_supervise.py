@@ -14,7 +14,7 @@ import pytest
 
 from sglang_plug.core.resolution import Resolution
 from sglang_plug.errors import LaunchError
-from sglang_plug.launch import readiness, session, supervise, tree
+from sglang_plug.launch import readiness, session, supervise, tree, watcher
 from sglang_plug.launch.preflight import Preflight
 from sglang_plug.launch.session import Options
 from sglang_plug.launch.terms import Wishes
@@ -218,6 +218,14 @@ def test_a_program_that_is_not_there(small, ledger, streams):
     with pytest.raises(LaunchError) as caught:
         supervise.run(broken, ledger, out=streams[0], err=streams[1])
     assert caught.value.subject == "/nowhere/sglang"
+
+
+def test_a_stopped_watcher_does_not_hold_the_end(monkeypatch):
+    monkeypatch.setattr(watcher, "GRACE", 0.2)
+    witness = watcher.Watcher("mark")
+    os.kill(witness._process.pid, signal.SIGSTOP)
+    witness.dismiss()
+    assert witness._process.returncode == -signal.SIGKILL
 
 
 def test_nobody_is_left_when_the_supervisor_is_killed_outright(tmp_path, port):

@@ -246,6 +246,13 @@ def test_defaults_for_arguments_that_do_not_exist_are_told(monkeypatch: pytest.M
     assert "pagesize" in caplog.text
 
 
+def test_a_cache_that_cannot_be_written_is_told_with_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("SGLANG_PLUG_CACHE", str(tmp_path / "file"))
+    with pytest.raises(ValueError, match="set SGLANG_PLUG_CACHE"):
+        ServerArgs(model_path="tiny").resolve_once()
+
+
 @pytest.mark.parametrize(("device", "fits"), [("cpu", True), ("acme", True), ("bogus", False), ("cuda", False)])
 def test_another_device_than_the_platforms_is_refused(monkeypatch: pytest.MonkeyPatch, device: str, fits: bool) -> None:
     from sglang.srt import server_args

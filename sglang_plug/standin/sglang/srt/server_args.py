@@ -84,9 +84,12 @@ class ServerArgs:
         ignore_unknown(set(vars(self)) - known)
         self.served_model_name = self.served_model_name or self.model_path
         if self.model_path == "tiny":
-            from sglang_plug.standin.models import tiny_llama
+            from sglang_plug.standin.models import tiny_llama, unwritable
 
-            self.model_path = str(tiny_llama())
+            try:
+                self.model_path = str(tiny_llama())
+            except OSError as error:
+                raise ValueError(unwritable(error)) from None
         self.tokenizer_path = self.tokenizer_path or self.model_path
         self.random_seed = 42 if self.random_seed is None else self.random_seed
         self.device = _same_device(self.device) if self.device else _device_string()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from sglang_plug.standin.diffusion_models import NAME, PIPELINE, tiny_dit
 from sglang_plug.standin.meeting import make_folder
+from sglang_plug.standin.models import unwritable
 
 from ...configs.pipeline_configs import PipelineConfig
 from .. import platforms
@@ -106,7 +107,10 @@ class ServerArgs:
         if self.served_model_name is None:
             self.served_model_name = self.model_path
         if self.model_path == BUILTIN_MODEL and not Path(self.model_path).is_dir():
-            self.model_path = str(tiny_dit())
+            try:
+                self.model_path = str(tiny_dit())
+            except OSError as error:
+                raise ValueError(unwritable(error)) from None
         folder = Path(self.model_path)
         if not (folder / _INDEX).is_file():
             raise ValueError(f"--model-path {self.model_path}: no {_INDEX} there, so it is no diffusers folder")
