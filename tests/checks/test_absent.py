@@ -32,7 +32,7 @@ def test_a_class_that_does_not_import(site, doctor, head, wanted, returned):
     hint = hint_of(doctor(), "SP402")
     assert wanted in hint
     assert "pip install" not in hint
-    assert wanted.startswith(("there", "install")) or hint.startswith("correct ")
+    assert wanted.startswith(("there", "install")) or hint.startswith(("correct ", "there is no nope in zephyrx.device; correct "))
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,10 @@ def test_a_plugin_that_misspells_its_own_module(site, doctor):
 
 def test_without_a_place_there_is_no_hint():
     assert import_hint({"type": "OSError"}, "pa", "/usr") is None
+
+
+def test_syntax_of_a_python_that_the_package_asks_for(site, doctor):
+    folder = site.add("late-dist", {SRT_PLATFORMS: {"late": "late:activate"}}, {"late.py": "def activate(:\n"})
+    metadata = folder / "METADATA"
+    metadata.write_text(metadata.read_text().replace("\n\n", "\n", 1).rstrip("\n") + "\nRequires-Python: >=99\n")
+    assert hint_of(doctor(), "SP301").startswith("late-dist requires Python >=99, and this is ")

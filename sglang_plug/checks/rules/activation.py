@@ -172,7 +172,7 @@ def _raise_hint(world: World, entry: Entry, root: Mapping[str, Any], phase: str)
     at = f"{spot.path}:{spot.line}" if spot else entry.module
     imported = import_hint(root, entry.module, prefix) if root.get("module") else None
     if imported is not None or root["builtin"] in MISTAKES:
-        hint = imported or f"correct {at}"
+        hint = _other_python(world, entry, root) or imported or f"correct {at}"
         if root.get("meant") and not imported:
             hint += f"; did you mean {root['meant'][0]}?"
         elif "Unknown hook type" in root["message"] or (spot and _names_no_type(root, linecache.getline(spot.path, spot.line or 0))):
@@ -189,6 +189,20 @@ def _raise_hint(world: World, entry: Entry, root: Mapping[str, Any], phase: str)
             else (f"where the device is absent: {how}")
         )
     return f"correct what it does at {at}; sglang-plug doctor {entry.name} --verbose shows the traceback"
+
+
+def _other_python(world: World, entry: Entry, root: Mapping[str, Any]) -> str | None:
+    """Return the hint for syntax of a Python that the package asks for and that this one is not; None for every other failure."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    dist: Mapping[str, Any] = next((row for row in world.facts["distributions"] if row["where"] == entry.row["where"]), {})
+    needed, have = dist.get("requires_python"), str(world.facts["interpreter"]["version"])
+    try:
+        if root["builtin"] != "SyntaxError" or not needed or SpecifierSet(needed).contains(have, prereleases=True):
+            return None
+    except InvalidSpecifier:
+        return None
+    return f"{entry.dist} requires Python {needed}, and this is {have}: install it with such a Python"
 
 
 def _names_no_type(root: Mapping[str, Any], line: str) -> bool:
