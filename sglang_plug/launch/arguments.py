@@ -15,6 +15,7 @@ _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
 # The first spelling is the one that hints use.
 SPELLINGS = {
     "model": ("--model-path", "--model"),
+    "tokenizer": ("--tokenizer-path", "--tokenizer"),
     "host": ("--host",),
     "port": ("--port",),
     "tp": ("--tp-size", "--tensor-parallel-size", "--tp"),

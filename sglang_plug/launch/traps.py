@@ -86,8 +86,19 @@ def model_missing(at: Situation) -> Iterator[Finding]:
         if model.startswith(("/", ".", "~")) or model.count("/") > 1:
             yield _finding("SP054", subject, f"the model folder does not exist: {model}", hint="check --model-path")
         return
-    if path.is_dir() and (why := broken_model(path, weights=at.plan.arguments.tokens.count(_DUMMY) == 0)):
-        yield _finding("SP054", subject, f"{model} holds no complete model", cause=why, hint="copy or download the model's files again")
+    if not path.is_dir():
+        return
+    what, arguments = f"{model} holds no complete model", at.plan.arguments
+    if why := broken_model(path, weights=arguments.tokens.count(_DUMMY) == 0):
+        yield _finding("SP054", subject, what, cause=why, hint="copy or download the model's files again")
+    elif _standin_cannot_read(at.plan, path):
+        why = "tokenizer.json is not there, and the stand-in reads no other tokenizer"
+        yield _finding("SP054", subject, what, cause=why, hint="name a folder that has one: --tokenizer-path PATH")
+
+
+def _standin_cannot_read(plan: Plan, folder: Path) -> bool:
+    at_home = plan.arguments.text("tokenizer") is None
+    return (plan.engine, plan.runtime) == ("standin", "srt") and at_home and not (folder / "tokenizer.json").is_file()
 
 
 def silent_fallback(at: Situation) -> Iterator[Finding]:

@@ -130,6 +130,17 @@ def broken_models():
     ]
 
 
+def test_the_stand_in_needs_a_tokenizer_that_it_can_read(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "params.bin").touch()
+    tokens = f"--model-path {tmp_path}"
+    assert codes(traps.model_missing, at(tokens, engine="standin")) == [("SP054", Level.ERROR)]
+    assert codes(traps.model_missing, at(f"{tokens} --tokenizer-path /elsewhere", engine="standin")) == []
+    assert codes(traps.model_missing, at(tokens)) == []  # SGLang knows other tokenizers, too
+    (tmp_path / "tokenizer.json").touch()
+    assert codes(traps.model_missing, at(tokens, engine="standin")) == []
+
+
 @pytest.mark.parametrize(("break_it", "why"), broken_models())
 def test_a_broken_model(tmp_path, break_it, why):
     (tmp_path / "config.json").write_text("{}")
