@@ -56,7 +56,6 @@ class DeviceCapability(NamedTuple):
         return self.major * 10 + self.minor
 
 
-
 class DeviceMixin:
     """The device's identity and operations. Override the three attributes and what your device does differently."""
 
