@@ -74,10 +74,11 @@ def describe_instance(instance: Any) -> dict[str, Any]:
 
 def _capabilities(instance: Any) -> dict[str, Any] | None:
     """Return {"type", "text", "lacks"} where SRT's `capabilities` lack names that the base class's have; None where all are there."""
-    wanted = getattr(host_base("srt"), "capabilities", None)
+    kind: Any = type(getattr(host_base("srt"), "capabilities", None))
+    fields = getattr(kind, "__struct_fields__", None) or getattr(kind, "__dataclass_fields__", ())  # SGLang's is msgspec's
     try:
         value = instance.capabilities
-        lacks = [name for name in getattr(type(wanted), "__dataclass_fields__", ()) if not hasattr(value, name)]
+        lacks = [name for name in fields if not hasattr(value, name)]
     except Exception:
         return None
     return {"type": short_type(type(value)), "text": safe_repr(value)[:80], "lacks": lacks} if lacks else None
