@@ -74,8 +74,8 @@ def describe_instance(instance: Any) -> dict[str, Any]:
 
 def _capabilities(instance: Any) -> dict[str, Any] | None:
     """Return {"type", "text", "lacks"} where SRT's `capabilities` lack names that the base class's have; None where all are there."""
-    kind: Any = type(getattr(host_base("srt"), "capabilities", None))
-    fields = getattr(kind, "__struct_fields__", None) or getattr(kind, "__dataclass_fields__", ())  # SGLang's is msgspec's
+    kind = type(getattr(host_base("srt"), "capabilities", None))
+    fields = getattr(kind, "__struct_fields__", getattr(kind, "__dataclass_fields__", ()))  # SGLang's is msgspec's
     try:
         value = instance.capabilities
         lacks = [name for name in fields if not hasattr(value, name)]
