@@ -102,9 +102,10 @@ class DiffusionTests:
 
     @only("diffusion")
     def test_seeds_make_numbers_repeat(self, platform: Any, expected: PlatformContract) -> None:
-        """The same seed, the same noise; SGLang's own way to seed asks some of torch's modules, the CPU's too, for what they lack."""
+        """The same seed, the same noise."""
         import torch
 
+        # SGLang's own asks torch's module of the device for what some, the CPU's too, do not have.
         if getattr(getattr(platform, "seed_everything", None), "__module__", "").startswith("sglang."):
             pytest.skip("seed_everything() is SGLang's own")
         state = torch.get_rng_state()

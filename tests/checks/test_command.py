@@ -148,10 +148,18 @@ def test_an_interrupt_leaves_nothing_either(site, tmp_path):
     )
     (tmp_path / "cwd").mkdir()
     command = [sys.executable, "-m", "sglang_plug", "doctor", "--runtime", "srt"]
-    running = subprocess.Popen(command, env=site.env(), cwd=tmp_path / "cwd", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen(
+        command,
+        env=site.env(),
+        cwd=tmp_path / "cwd",
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a suite in the background ignores it
+    )
     wait_until(lambda: marked(mark))
     running.send_signal(signal.SIGINT)
-    assert running.wait(timeout=30) == 130
+    assert running.wait(timeout=30) == 130, running.stderr.read()
     wait_until(lambda: not marked(mark))
     assert "Traceback" not in running.stderr.read()
     running.stderr.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sglang_plug.checks.lines import lines_of
 from sglang_plug.checks.model import Level
 from sglang_plug.checks.rehearsal import Limits
 from sglang_plug.checks.rules.activation import _judge_ending
@@ -170,3 +171,10 @@ def test_a_slow_import_of_another_library_is_no_wait_for_ever(files, level):
     found = _judge_ending(None, Entry(row), {"kind": "timeout", "seconds": 8, "stack": stack}, "its import")
     assert (found.code, found.level) == ("SP305", level)
     assert ("SGLang waits for ever" in found.message, "--timeout" in found.hint) == (level is Level.ERROR, level is Level.WARNING)
+
+
+def test_only_sources_are_read_for_a_hint(tmp_path):
+    (tmp_path / "a.py").write_bytes(b"one\ntwo\xff\n")
+    assert lines_of(str(tmp_path / "a.py")) == ["one", "two\ufffd"]
+    for name in ("/dev/zero", str(tmp_path), "\ud800", "a\0b", ""):
+        assert lines_of(name) == []

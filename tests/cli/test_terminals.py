@@ -109,7 +109,7 @@ def on_a_terminal(site: Site, columns: int, *words: str, program: tuple[str, ...
     """Return what a command (or another program of Python's) writes to a terminal of so many columns."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    env = site.env(TERM="xterm", **variables)
+    env = {name: value for name, value in site.env(TERM="xterm", **variables).items() if name not in {"COLUMNS", "LINES"}}
     process = subprocess.Popen([sys.executable, *program, *words], stdout=theirs, stderr=theirs, stdin=theirs, env=env)
     os.close(theirs)
     seen = b""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import errno
-import linecache
 import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.checks.absent import import_hint
+from sglang_plug.checks.lines import lines_of
 from sglang_plug.checks.model import Level, Location
 from sglang_plug.checks.rules.host import ended_words
 from sglang_plug.checks.rules.metadata import judge_value
@@ -175,7 +175,7 @@ def _raise_hint(world: World, entry: Entry, root: Mapping[str, Any], phase: str)
         hint = _other_python(world, entry, root) or imported or f"correct {at}"
         if root.get("meant") and not imported:
             hint += f"; did you mean {root['meant'][0]}?"
-        elif "Unknown hook type" in root["message"] or (spot and _names_no_type(root, linecache.getline(spot.path, spot.line or 0))):
+        elif "Unknown hook type" in root["message"] or (spot and _names_no_type(root, spot)):
             hint += "; HookType has BEFORE, AFTER, AROUND and REPLACE"
         foreign = imported and imported.startswith("install ")
         return f"{hint}; where the device may be absent, import it in the callback and return None" if foreign and platform else hint
@@ -205,9 +205,12 @@ def _other_python(world: World, entry: Entry, root: Mapping[str, Any]) -> str | 
     return f"{entry.dist} requires Python {needed}, and this is {have}: install it with such a Python"
 
 
-def _names_no_type(root: Mapping[str, Any], line: str) -> bool:
+def _names_no_type(root: Mapping[str, Any], spot: Location) -> bool:
     """True where a line of source asks HookType for what it lacks: Python 3.11 tells the bare name alone."""
-    return root["builtin"] == "AttributeError" and f"HookType.{root['message']}" in line
+    line = (spot.line or 0) - 1
+    return root["builtin"] == "AttributeError" and any(
+        f"HookType.{root['message']}" in text for text in lines_of(spot.path)[line : line + 1]
+    )
 
 
 def _judge_load(world: World, entry: Entry, error: Mapping[str, Any], after: str, shared: dict[str, Any]) -> Finding:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import linecache
 import re
 from typing import TYPE_CHECKING, Any
 
 from sglang_plug.checks import standing
 from sglang_plug.checks.absent import import_hint
+from sglang_plug.checks.lines import lines_of
 from sglang_plug.checks.model import Level, Location
 from sglang_plug.checks.rules.activation import is_refused_class, is_required
 from sglang_plug.checks.rules.hooks import hook_place, hook_subject, told
@@ -130,7 +130,7 @@ def _written(hook: Mapping[str, Any]) -> Location | None:
     """Return where the hook's file writes the target as one text, nearest to the hook; None where it does not."""
     file, line = hook["hook"].get("file"), hook["hook"].get("line") or 0
     raw = str(hook.get("raw") or hook["target"])
-    found = [n for n, text in enumerate(linecache.getlines(file) if file else (), 1) if f'"{raw}"' in text or f"'{raw}'" in text]
+    found = [n for n, text in enumerate(lines_of(file) if file else (), 1) if f'"{raw}"' in text or f"'{raw}'" in text]
     return Location(str(file), min(found, key=lambda n: abs(n - line))) if found else None
 
 
