@@ -6,6 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sglang_plug.checks.model import Level
+from sglang_plug.contract import peculiarities
+from sglang_plug.core.policy import REGISTRIES
 from sglang_plug.probe.decision import numbers
 
 if TYPE_CHECKING:
@@ -114,39 +116,25 @@ class Idle(NamedTuple):
     code: str = "SP526"
 
 
-#: (pattern of the target, first release, what happens, hint, level, code)
-_PECULIAR = (
+#: What the catalogue does not give away: (target, first release, what happens).
+_LATER = (
     (
-        r"sglang\.srt\.server_args\.ServerArgs\.(__post_init__|__init__)",
-        "0.5.20",
-        "ServerArgs is a msgspec struct, built without calling it: the hook is applied and never runs",
-        "hook ServerArgs.resolve_once, or ServerArgs.check_server_args",
-        Level.ERROR,
-        "SP531",
-    ),
-    (
-        r"sglang\.srt\.server_args\.ServerArgs\.__post_init__",
+        "sglang.srt.server_args.ServerArgs.__post_init__",
         "0.5.19",
-        "since 0.5.19 arguments are resolved later, in resolve_once(): the hook sees them unresolved",
-        "hook ServerArgs.resolve_once",
-        Level.WARNING,
-        "SP526",
+        Idle(
+            "since 0.5.19 arguments are resolved later, in resolve_once(): the hook sees them unresolved",
+            "hook ServerArgs.resolve_once",
+            Level.WARNING,
+        ),
     ),
     (
-        r"sglang\.srt\.managers\.[\w.]+\.run_(scheduler|detokenizer|data_parallel_controller)_process",
+        "sglang.srt.server_args.ServerArgs.add_cli_args",
         "0.5.11",
-        "plugins are loaded inside that function, after it was looked up: the hook never runs in the child, and Engine() cannot pickle it",
-        "hook a method of the class that it runs, such as Scheduler.__init__",
-        Level.ERROR,
-        "SP526",
-    ),
-    (
-        r"sglang\.srt\.server_args\.ServerArgs\.add_cli_args",
-        "0.5.11",
-        "`sglang serve --help` is printed before plugins load, so it does not show the new flags; from_cli_args drops their values",
-        "read the value in a hook on ServerArgs.from_cli_args",
-        Level.INFO,
-        "SP526",
+        Idle(
+            "`sglang serve --help` is printed before plugins load, so it does not show the new flags; from_cli_args drops their values",
+            "read the value in a hook on ServerArgs.from_cli_args",
+            Level.INFO,
+        ),
     ),
 )
 
@@ -154,26 +142,20 @@ _PECULIAR = (
 def never_fires(world: World, hook: Mapping[str, Any]) -> Idle | None:
     """Return why this release never, or not everywhere, runs a hook on that target; None where it is not known to be so."""
     name = str(hook["target"]).replace(":", ".", 1)
-    release = numbers(world.release)
     if hook["registry"] == "diffusion":
         if name.startswith("sglang.srt.") and not name.startswith("sglang.srt.utils"):
             words = "SRT processes apply hooks of SRT's registry only; this one patches SRT's code in diffusion processes"
-            return Idle(words, "from sglang.srt.plugins.hook_registry import HookRegistry", Level.WARNING)
+            return Idle(words, f"from {REGISTRIES['srt']} import HookRegistry", Level.WARNING)
         return None
-    for pattern, since, words, hint, level, code in _PECULIAR:
-        if re.fullmatch(pattern, name) and release >= numbers(since):
-            return Idle(words, hint, level, code)
-    if name.startswith("sglang.srt.managers.detokenizer_manager.DetokenizerManager"):
-        if hook["hook"]["kind"] == "class":
-            return Idle("the class is a default argument of run_detokenizer_process and is not replaced there", "hook its methods")
-        if release < (0, 5, 22):
-            return Idle("the detokenizer process loads no plugins before 0.5.22", _UPGRADE)
-    if ".data_parallel_controller.DataParallelController" in name and release < (0, 5, 22):
-        return Idle("the data-parallel controller loads no plugins before 0.5.22", _UPGRADE)
     if name.startswith("sglang.multimodal_gen."):
         words = "diffusion workers apply hooks of the diffusion registry only"
-        return Idle(words, "from sglang.multimodal_gen.runtime.platforms.plugins import HookRegistry")
+        return Idle(words, f"from {REGISTRIES['diffusion']} import HookRegistry")
+    if world.catalogue is not None:
+        for note in peculiarities.of(world.catalogue, name, replaces=hook["type"] == "replace"):
+            if note.level == "dead" or note.trap == "no-plugins":
+                hint = f"hook {note.instead}" if note.instead else "sglang-plug contract targets tells what runs where"
+                return Idle(f"{world.host_name} {note.text}", hint, code="SP531" if note.trap == "struct" else "SP526")
+    for target, since, idle in _LATER:
+        if name == target and numbers(world.release) >= numbers(since):
+            return idle
     return None
-
-
-_UPGRADE = 'pip install "sglang>=0.5.22"'

@@ -32,12 +32,16 @@ class Builtin(NamedTuple):
     detector: str
 
 
+#: Where each runtime's `HookRegistry`, `HookType` and `plugin_hook` are imported from.
+REGISTRIES = {"srt": "sglang.srt.plugins.hook_registry", "diffusion": "sglang.multimodal_gen.runtime.platforms.plugins"}
+
+
 class Loggers(NamedTuple):
     """Upstream's logger names, which operators filter by."""
 
     platforms: str
     plugins: str
-    hooks: str = "sglang.srt.plugins.hook_registry"
+    hooks: str = REGISTRIES["srt"]
 
 
 class Policy(NamedTuple):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sglang_plug.contract import catalogue, peculiarities
 from sglang_plug.contract.diff import matching_names
 from sglang_plug.contract.model import CALLABLE, Kind
-from sglang_plug.core.policy import DIFFUSION, SRT
+from sglang_plug.core.policy import DIFFUSION, REGISTRIES, SRT
 from sglang_plug.core.words import a
 from sglang_plug.errors import ScaffoldError
 from sglang_plug.scaffold import pyproject
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from sglang_plug.contract.model import Symbol
     from sglang_plug.scaffold.answers import Name
 
-REGISTRIES = {
-    "srt": "sglang.srt.plugins.hook_registry",
-    "diffusion": "sglang.multimodal_gen.runtime.platforms.plugins",
-}
 GROUPS = {"srt": SRT.hook_group or "", "diffusion": DIFFUSION.hook_group or ""}
 
 

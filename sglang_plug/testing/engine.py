@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from sglang_plug.core.policy import Policy
 
 POLICIES = {"srt": SRT, "diffusion": DIFFUSION}
-REGISTRIES = {
-    "srt": "sglang.srt.plugins.hook_registry",
-    "diffusion": "sglang.multimodal_gen.runtime.platforms.plugins",
-}
 
 
 def policy(runtime: str) -> Policy:

@@ -9,6 +9,7 @@ import pytest
 
 from sglang_plug.contract.model import CALLABLE, Kind
 from sglang_plug.core import entrypoints, objects
+from sglang_plug.core.policy import REGISTRIES
 from sglang_plug.core.words import a
 from sglang_plug.testing import engine, hooking
 from sglang_plug.testing.verdict import demand, refuse
@@ -81,7 +82,7 @@ class HookContract:
     def test_the_right_registry_is_used(self, registrations: tuple[Registration, ...]) -> None:
         """Each runtime applies its own hooks only (S6.1)."""
         lost = sorted({entry.target for entry in registrations if entry.runtime != self.runtime})
-        right = engine.REGISTRIES[self.runtime]
+        right = REGISTRIES[self.runtime]
         demand(not lost, f"registered with the other runtime: {', '.join(lost)}", f"never runs them; import HookRegistry from {right}")
 
     def test_targets_exist(self, registrations: tuple[Registration, ...]) -> None:

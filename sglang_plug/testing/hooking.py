@@ -12,6 +12,7 @@ import pytest
 
 from sglang_plug.core import entrypoints
 from sglang_plug.core.hooks import HookRegistry, HookType
+from sglang_plug.core.policy import REGISTRIES
 from sglang_plug.testing import engine
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def caught() -> Iterator[list[Registration]]:
     found: list[Registration] = []
     undo: list[Callable[[], None]] = []
     try:
-        for runtime, module in engine.REGISTRIES.items():
+        for runtime, module in REGISTRIES.items():
             undo.append(_divert(importlib.import_module(module).HookRegistry, runtime, found))
         yield found
     finally:

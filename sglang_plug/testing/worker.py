@@ -13,6 +13,7 @@ import sys
 import traceback
 from typing import TYPE_CHECKING, Any
 
+from sglang_plug.core.policy import REGISTRIES
 from sglang_plug.testing import engine
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def _diffusion() -> None:
     platforms = importlib.import_module("sglang.multimodal_gen.runtime.platforms")
     _count(platforms.current_platform)
     platforms.initialize_current_platform()
-    plugins = importlib.import_module(engine.REGISTRIES["diffusion"])
+    plugins = importlib.import_module(REGISTRIES["diffusion"])
     plugins.load_plugins()
     plugins.apply_plugin_hooks()
 

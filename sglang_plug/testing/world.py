@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sglang_plug.core import entrypoints, objects, process
 from sglang_plug.core.patching import Patch
+from sglang_plug.core.policy import REGISTRIES
 from sglang_plug.testing import engine
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _ONCE: dict[str, dict[str, object]] = {
         "_backend_init_error": None,
     },
 }
-_DIFFUSION = engine.REGISTRIES["diffusion"]
+_DIFFUSION = REGISTRIES["diffusion"]
 
 
 @contextlib.contextmanager
@@ -74,7 +75,7 @@ def _standin() -> Iterator[None]:
 @contextlib.contextmanager
 def _real() -> Iterator[None]:
     """Follow what the registry patches, which it cannot take back itself, and save the marks."""
-    base: Any = importlib.import_module(engine.REGISTRIES["srt"]).HookRegistry
+    base: Any = importlib.import_module(REGISTRIES["srt"]).HookRegistry
     apply = vars(base)["_apply_target"]
     patched: list[objects.Place] = []
 

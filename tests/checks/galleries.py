@@ -298,6 +298,7 @@ HOOKS: dict[str, tuple[str, set[str]]] = {
     ),
     "server_args_init": (one("sglang.srt.server_args.ServerArgs.__post_init__", AFTER, "AFTER"), {"SP531"}),
     "process_entry": (one("sglang.srt.managers.scheduler.run_scheduler_process", AROUND, "AROUND"), {"SP526"}),
+    "tokenizer_worker": (one("sglang.srt.managers.multi_tokenizer_mixin.TokenizerWorker.__init__", AROUND, "AROUND"), {"SP526"}),
     "diffusion_code": (one("sglang.multimodal_gen.runtime.managers.gpu_worker.GPUWorker.__init__", AROUND, "AROUND"), {"SP526"}),
     "compiled_before": (one("TGT.k", AROUND, "AROUND"), {"SP523"}),
     "ok_as_the_release": (

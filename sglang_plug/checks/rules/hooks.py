@@ -10,6 +10,7 @@ from sglang_plug.checks.model import Level, Location
 from sglang_plug.checks.rules.callbacks import judge_return
 from sglang_plug.checks.signatures import Gap, call_gap
 from sglang_plug.checks.world import Entry, World, find, names
+from sglang_plug.core.policy import REGISTRIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,7 +31,6 @@ ORIGINAL_NAMES = {
     "inner",
 }
 RESULT_NAMES = {"result", "res", "ret", "retval", "return_value", "output", "out", "original_result"}
-API = {"srt": "sglang.srt.plugins.hook_registry", "diffusion": "sglang.multimodal_gen.runtime.platforms.plugins"}
 
 PLATFORMS = {"srt": "sglang.srt.platforms", "diffusion": "sglang.multimodal_gen.platforms"}
 _PATCHES = "it may patch something directly)"
@@ -89,7 +89,7 @@ def wrong_registry(world: World) -> Iterator[Finding]:
                     hook_subject(entry, hook),
                     f"{told(entry, hook)} is in the registry of the {hook['registry']} runtime, but {entry.group} is a group of the "
                     f"{entry.runtime} runtime: it never runs",
-                    hint=f"from {API[entry.runtime]} import HookRegistry, HookType",
+                    hint=f"from {REGISTRIES[entry.runtime]} import HookRegistry, HookType",
                     location=hook_place(hook),
                 )
 
