@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sglang_plug.checks.source.project import PythonFile
     from sglang_plug.checks.source.registrations import Registration
     from sglang_plug.contract.catalogue import Release
+    from sglang_plug.core.entrypoints import Candidate
     from sglang_plug.core.selection import Choice
 
 # A hook that one of these speaks of is not applied; the others are about hooks that do not do what their author thinks.
@@ -52,6 +53,7 @@ def foresee(
         own: the distribution of the selected platform.
     """
     from sglang_plug.checks.source.registrations import registrations
+    from sglang_plug.checks.source.run import with_near
     from sglang_plug.checks.source.targets import judge_target
     from sglang_plug.contract import catalogue
 
@@ -65,7 +67,7 @@ def foresee(
         if choice.verdict != "load":
             continue
         for registration in registrations(_source(choice.candidate.value, path), known):
-            if registration.facts.file.is_test:
+            if registration.facts.file.is_test or not _is_of(registration, choice.candidate, choices):
                 continue
             said = list(judge_target(registration, known))
             if registration.runtime != runtime:
@@ -75,7 +77,9 @@ def foresee(
                 said += _traps(registration, choice.candidate.name, known)
             for finding in said:
                 if finding.code != _UNREADABLE:
-                    findings.setdefault((finding.code, finding.subject["name"]), _weighed(finding, choice, own, runtime))
+                    findings.setdefault(
+                        (finding.code, finding.subject["name"]), _weighed(with_near(finding, known.version), choice, own, runtime)
+                    )
     return hooks, list(findings.values())
 
 
@@ -126,6 +130,18 @@ def _parsed(file: PythonFile) -> ast.AST:
         return ast.Module([], [])  # its import says so
 
 
+def _is_of(registration: Registration, candidate: Candidate, choices: Sequence[Choice]) -> bool:
+    """Tell whether a plugin runs what its package registers: not what stands in another entry point's callback, or in its module."""
+    file, line = registration.facts.file, registration.node.lineno
+    around = [each.node for each in registration.facts.functions if each.scope is registration.facts.scope]
+    inside = next((node.name for node in around if node.lineno <= line <= (node.end_lineno or line)), "")
+    values = {
+        choice.candidate.value.replace(" ", "") for choice in choices if choice.candidate.value.partition(":")[0].strip() == file.module
+    }
+    callbacks = {value for value in values if value.partition(":")[2] == inside} or values
+    return not callbacks or candidate.value.replace(" ", "") in callbacks
+
+
 def _traps(registration: Registration, plugin: str, known: Release) -> Iterator[Finding]:
     if registration.target is not None:
         yield from target_traps(known, registration.target, (registration.type or "after").lower(), plugin)
@@ -155,13 +171,29 @@ def _source(value: str, path: Sequence[str]) -> Plugin:
     from sglang_plug.checks.source.project import Project
 
     top = value.partition(":")[0].split(".")[0].strip()
-    for place in map(Path, path):
+    places = [Path(place) for place in path]
+    for place in (*places, *_mapped(top, places)):
         single = place / f"{top}.py"
         inside = sorted((place / top).rglob("*.py")) if (place / top).is_dir() else [single] if single.is_file() else []
         if inside:
             files = [] if len(inside) > _MANY_FILES else [_file(file, place) for file in inside]
             return Plugin(Project(place, tuple(files), Declared(), (place,)))
     return Plugin(Project(Path(), (), Declared(), ()))
+
+
+def _mapped(top: str, places: Sequence[Path]) -> Iterator[Path]:
+    """Yield the folders from which setuptools' finders of editable installs import a name; they are asked after `sys.path`."""
+    for finder in (finder for place in places for finder in sorted(place.glob("__editable__*_finder.py"))):
+        try:
+            body = ast.parse(finder.read_bytes()).body
+            found = [
+                ast.literal_eval(line.value)
+                for line in body
+                if isinstance(line, ast.AnnAssign) and ast.unparse(line.target) == "MAPPING" and line.value
+            ]
+            yield from (Path(mapping[top]).parent for mapping in found if top in mapping)
+        except (OSError, SyntaxError, ValueError, TypeError, RecursionError):
+            continue  # its import says so
 
 
 def _file(path: Path, root: Path) -> PythonFile:

@@ -93,11 +93,16 @@ def _entry_points(report: Report) -> Iterator[Line]:
     yield Line(f"Entry points ({len(rows)})", "bold")
     for row in rows:
         what = f"  {MARKS[row['outcome']]:<9}{row['kind']} {row['name']} = {row['value']}  [{row['dist']} {row['version']}]"
-        if row.get("hooks"):
-            what += f"  hooks: {row['hooks']['registered']} registered, {row['hooks']['applied']} applied"
-        if row["outcome"] == "skipped":
-            what += f"  ({row['why']})"
+        what += "".join(f"  {word}" for word in what_became(row))
         yield Line(visible(what), "red" if row["outcome"] == "failed" else "dim" if row["outcome"] == "skipped" else "")
+
+
+def what_became(row: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is told of an entry point behind its name: its hooks, and why it was left alone."""
+    if row.get("hooks"):
+        yield f"hooks: {row['hooks']['registered']} registered, {row['hooks']['applied']} applied"
+    if row["outcome"] == "skipped":
+        yield f"({row['why']})"
 
 
 def _finding(finding: Finding, *, verbose: bool) -> Iterator[Line]:

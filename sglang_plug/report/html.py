@@ -9,7 +9,7 @@ from sglang_plug import __version__
 from sglang_plug.checks.model import Finding, Level
 from sglang_plug.checks.table import rule
 from sglang_plug.report.escape import visible
-from sglang_plug.report.findings_text import WORDS, platform_of
+from sglang_plug.report.findings_text import WORDS, platform_of, what_became
 from sglang_plug.wording import counted
 
 if TYPE_CHECKING:
@@ -102,9 +102,17 @@ def _entry_points(report: Report) -> list[str]:
     if not report.entry_points:
         return []
     rows = [f"<h2>Entry points ({len(report.entry_points)})</h2>", '<table class="points">']
-    rows.append("<thead><tr><th>outcome</th><th>kind</th><th>entry point</th><th>distribution</th></tr></thead><tbody>")
+    rows.append(
+        "<thead><tr><th>outcome</th><th>kind</th><th>entry point</th><th>distribution</th><th>what became of it</th></tr></thead><tbody>"
+    )
     for row in report.entry_points:
-        cells = (row["outcome"], row["kind"], f"{row['name']} = {row['value']}", f"{row['dist']} {row['version']}")
+        cells = (
+            row["outcome"],
+            row["kind"],
+            f"{row['name']} = {row['value']}",
+            f"{row['dist']} {row['version']}",
+            " ".join(what_became(row)),
+        )
         mark = ' class="failed"' if row["outcome"] == "failed" else ""
         rows.append(f"<tr{mark}>" + "".join(f"<td>{_text(cell)}</td>" for cell in cells) + "</tr>")
     return [*rows, "</tbody></table>"]

@@ -116,6 +116,11 @@ def test_html_is_one_page_without_outside_parts(report):
     assert seen.count("article") == 3
 
 
+@pytest.mark.parametrize("kind", ["text", "html"])
+def test_a_page_tells_of_hooks_as_the_text_does(report, kind):
+    assert "hooks: 1 registered, 0 applied" in findings.render(report, kind)
+
+
 @pytest.mark.parametrize(
     ("decision", "words"),
     [

@@ -112,3 +112,46 @@ def test_a_release_before_the_plugin_system(tmp_path):
 def test_where_a_target_runs(target, options, place):
     plan = make(Environment("python", {}, "/"), options, engine="sglang", release="0.5.23")
     assert place_of(target, expected(plan)) == place
+
+
+def of(name: str, value: str, verdict: str = "load") -> Choice:
+    return Choice(Candidate(name, value, "sglang.srt.plugins", "mine-dist", "1"), verdict, "")
+
+
+@pytest.mark.parametrize("skipped", [False, True])
+def test_each_plugin_of_a_package_has_its_own_hooks(tmp_path, skipped):
+    """By the callback around them, by the entry points' modules, and everyone's where neither tells."""
+    path = write(tmp_path, register(GOOD) + register(GOOD + "_gone").replace("register():", "second():", 1))
+    third = "sglang.srt.managers.tokenizer_manager.TokenizerManager.generate_request"
+    (tmp_path / "mine" / "third.py").write_text(HEAD + f"@plugin_hook({third!r}, type=HookType.BEFORE)\ndef before(*args): pass\n")
+    shared = "sglang.srt.managers.scheduler.Scheduler.__init__"
+    (tmp_path / "mine" / "shared.py").write_text(HEAD + register(shared))
+    asked = [
+        of("one", "mine.hooks:register"),
+        of("two", "mine.hooks : second", "skip" if skipped else "load"),
+        of("three", "mine.third:register"),
+    ]
+    hooks, findings = foresee(asked, path, "0.5.23", "srt", own="mine-dist")
+    assert {(hook.plugin, hook.target) for hook in hooks} == {
+        *([] if skipped else [("two", GOOD + "_gone"), ("two", shared)]),
+        ("one", GOOD),
+        ("three", third),
+        ("one", shared),
+        ("three", shared),
+    }
+    assert [finding.code for finding in findings if finding.level is Level.ERROR] == ([] if skipped else ["SP501"])
+
+
+def test_the_source_of_an_editable_install_is_found(tmp_path):
+    write(tmp_path, register(GOOD))
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "__editable___broken_1_finder.py").write_text("MAPPING: dict[str, str] = {'mine': open('x')}")
+    (site / "__editable___mine_1_finder.py").write_text(f"MAPPING: dict[str, str] = {{'mine': {str(tmp_path / 'mine')!r}}}\n")
+    hooks, _ = foresee(choices(), [str(site)], "0.5.23", "srt")
+    assert hooks == [Foreseen("mine", GOOD, "AROUND")]
+
+
+def test_a_misspelt_target_is_answered_with_the_nearest(tmp_path):
+    _, (finding,) = foresee(choices(), write(tmp_path, register(GOOD.replace("run_batch", "run_bach"))), "0.5.23", "srt")
+    assert GOOD in (finding.hint or "")

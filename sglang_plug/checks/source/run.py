@@ -168,7 +168,7 @@ def _merge(gathered: list[tuple[Finding, str | None]], releases: tuple[str, ...]
         place = (finding.location.path, finding.location.line) if finding.location else ()
         groups.setdefault((finding.code, *place, finding.subject["name"]), []).append((finding, version))
     for group in groups.values():
-        newest = _with_near(*group[-1])
+        newest = with_near(*group[-1])
         worst = min((finding.level for finding, _ in group), key=lambda level: level.rank)
         versions = [version for version in releases if any(version == found for _, found in group)]
         if newest.code == "SP409" and len(versions) < len(releases):
@@ -176,8 +176,8 @@ def _merge(gathered: list[tuple[Finding, str | None]], releases: tuple[str, ...]
         yield replace(newest, level=worst, data={**newest.data, "releases": versions} if versions else newest.data)
 
 
-def _with_near(finding: Finding, version: str | None) -> Finding:
-    """The hint that names what may be meant: looked up once, in the newest release, because it reads every module."""
+def with_near(finding: Finding, version: str | None) -> Finding:
+    """Return the finding with a hint at what may be meant: looked up once, in the newest release, because it reads every module."""
     near = finding.data.get("near")
     if near is None or version is None:
         return finding
